@@ -317,9 +317,29 @@ def test_one_that_is_not_admitted_anew_has_the_phase_of_its_pod_group(
     _status, new = explain(stage, "job/new")
     _status, plain = explain(stage, "job/big", as_json=True)
 
-    assert ", admitted before (its PodGroup is Inqueue) " in " ".join(big.split())
+    assert ", admitted (Inqueue) " in " ".join(big.split())
     assert ", not admitted yet " in " ".join(new.split())
     assert json.loads(plain)["phase"] == "inqueue"
+
+
+def test_an_admitted_job_is_told_of_nodes_like_its_events(explain: Explain) -> None:
+    stage = Stage("a b")
+    stage.pod("one")
+    stage.pod("two")
+    stage.cycle()
+    stage.gang("big", 2, phase="Inqueue")
+    stage.gang("new", 2)
+
+    _status, big = explain(stage, "job/big")
+    _status, on_node = explain(stage, "job/big", "a", as_json=True)
+    _status, new = explain(stage, "job/new")
+
+    assert "needs 2 x 8 chips, 2 pods have no node" in big
+    assert "not admitted" not in big
+    assert "must end first" not in big
+    assert "place 1 of 2 among the pending jobs of its queue" in big
+    assert "not admitted" not in on_node
+    assert "not admitted: running and admitted jobs fill the cluster" in new
 
 
 def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:

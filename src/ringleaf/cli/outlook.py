@@ -76,8 +76,6 @@ class Outlook(Struct, frozen=True):
     reservation: Plain | None
     others: list[Plain]
     found: Survey | None
-    phase: Phase | None = None
-    """What the object of the job says, where it says another phase than the engine."""
     suspended_until: float | None = None
     """When reservations are made again, where their budget is used up."""
 
@@ -85,7 +83,7 @@ class Outlook(Struct, frozen=True):
         """It as plain values."""
         told: Plain = {"decision": fate_told(run, self.fate), "at": whole(self.at)}
         if self.job_state is not None:
-            told["phase"] = str(self.phase or self.job_state.phase)
+            told["phase"] = str(self.job_state.phase)
         told["queue"] = self.queue
         if self.line is not None:
             told["place"] = {"place": self.line.place, "of": self.line.length}
@@ -264,8 +262,6 @@ def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
         if since is None:
             since = job_state.waiting_since
         state, then = _STATES[job_state.phase]
-        if outlook.phase is Phase.INQUEUE is not job_state.phase:
-            then = ", admitted before (its PodGroup is Inqueue)"
         yield f"at {clock(outlook.at)}: {state} since {clock(since)}{then}"
     yield _queue_words(outlook.queue)
     if outlook.line is not None:

@@ -27,7 +27,6 @@ from ringleaf.cli.uncreated import (
     uncreated_pods,
 )
 from ringleaf.explain.survey import Candidate, look_at
-from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
@@ -331,22 +330,15 @@ class _Explained:
         return Run(empty, self._look.engine, (), jobs, written)
 
     def _outlook(self, run: Run) -> Outlook:
-        """How the group stands, in the phase that its PodGroup has.
+        """How the group stands.
 
         Nothing that ends helps a job that would not start on an empty cluster.
-
-        The engine here admits jobs anew, and may not admit one that the scheduler
-        admitted before.
         """
         found = outlook_of(run, self._group.name, self._top)
         never = self._start is not None and self._start.told is None
         if never and isinstance(found.fate, Waiting):
             found = replace(found, fate=replace(found.fate, hint=""))
-        podgroup, job_state = self._group.podgroup, found.job_state
-        is_gated = job_state is not None and job_state.phase is Phase.PENDING
-        if podgroup is None or not is_gated or podgroup.status.phase != "Inqueue":
-            return found
-        return replace(found, phase=Phase.INQUEUE)
+        return found
 
     def plain(self, others: str) -> Plain:
         """It as plain values."""

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ringleaf.actions.enqueue import admit_job
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
@@ -144,8 +145,29 @@ class Look:
 
     def decide(self) -> None:
         """Let an engine do what a scheduler would do now."""
-        self._engine = Engine((), conf=self.conf)
-        self._heed(self._engine.handle_all(self.events, self.now))
+        self._engine = engine = Engine((), conf=self.conf)
+        self._heed(engine.handle_all(self.events, self.now))
+        if self._keep_admitted(engine):
+            self._heed(engine.handle_all((), self.now))
+
+    def _keep_admitted(self, engine: Engine) -> bool:
+        """Admit the jobs of which the PodGroup is ``Inqueue``; whether there are any.
+
+        The engine admits jobs anew, and may reject one that is admitted already.
+        """
+        cycle, job_states = engine.cycle, engine.view.job_states
+        rejected = [
+            job_states[group.name]
+            for group in self.world.groups.values()
+            if group.name in cycle.pending.gated
+            and group.podgroup is not None
+            and group.podgroup.status.phase == "Inqueue"
+        ]
+        for job_state in rejected:
+            cycle.pending.leave_line(job_state.job.name)
+            admit_job(cycle, job_state)
+            job_state.history.why = None
+        return bool(rejected)
 
     def submit(self) -> None:
         """Let it hear what was put into the world since."""
