@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ringleaf.actions.attempt import attempt
 from ringleaf.engine.event import JobArrived
@@ -12,10 +13,21 @@ from ringleaf.framework.budget import REFUSED, TRIED
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.placer import Placer
-from ringleaf.model.demand import Demand
+from ringleaf.model.demand import (
+    Demand,
+    Operator,
+    PodTerm,
+    Preferred,
+    PreferredPods,
+    Requirement,
+    Spread,
+)
 from tests.engine.story import Story, conf, job, node, queue
 
 FIVE = 5 * (TRIED + REFUSED)
+ZONED = Requirement("zone", Operator.DOES_NOT_EXIST)
+NEAR = PodTerm("zone", ())
+LIKED = PreferredPods(1, NEAR)
 
 
 @pytest.fixture
@@ -59,6 +71,47 @@ def test_a_call_tries_a_few_jobs_and_the_next_call_the_others(tried: list[str]) 
         found.hears(most=64)
 
     assert tried == [f"p{i:02}" for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("says", "of_nodes", "of_pods"),
+    [
+        pytest.param(Demand(required=(ZONED,) * 16), 16, 0, id="required"),
+        pytest.param(Demand(terms=((ZONED,) * 8,) * 2), 16, 0, id="terms"),
+        pytest.param(
+            Demand(prefers=(Preferred(1, (ZONED,) * 16),)), 16, 0, id="preferred"
+        ),
+        pytest.param(Demand(apart=(NEAR,) * 6), 0, 6, id="apart"),
+        pytest.param(Demand(near=(NEAR,) * 6), 0, 6, id="near"),
+        pytest.param(Demand(spread=(Spread("zone", 1, ()),) * 6), 0, 6, id="spread"),
+        pytest.param(
+            Demand(prefers_near=(LIKED,) * 3, prefers_apart=(LIKED,) * 3),
+            0,
+            6,
+            id="preferred pods",
+        ),
+    ],
+)
+def test_a_call_tries_fewer_jobs_the_more_they_say_of_nodes_and_pods(
+    tried: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    says: Demand,
+    of_nodes: int,
+    of_pods: int,
+) -> None:
+    """Such a try takes as long as several others."""
+    monkeypatch.setattr(budget, "OF_NODES", 16 / (TRIED + REFUSED))
+    monkeypatch.setattr(budget, "OF_PODS", 6 / (TRIED + REFUSED))
+    found = story()
+    asks = [replace(says, resources=(("cpu", 1000 + i),)) for i in range(12)]
+    jobs = [
+        JobArrived(job(f"p{i:02}", demand=ask, queue="p")) for i, ask in enumerate(asks)
+    ]
+
+    found.hears(*jobs, most=64)
+
+    assert (says.n_of_nodes, says.n_of_pods) == (of_nodes, of_pods)
+    assert tried == ["p00", "p01", "p02"]  # each costs twice as much, and five may
 
 
 def test_without_a_limit_of_jobs_a_call_tries_all_of_them(tried: list[str]) -> None:

@@ -21,7 +21,7 @@ from ringleaf.kube.demand import (
     MAX_RESOURCES,
     MAX_TERMS,
 )
-from ringleaf.kube.jobs import MAX_REQUESTS
+from ringleaf.kube.jobs import MAX_OF_NODES, MAX_OF_PODS, MAX_REQUESTS
 from ringleaf.kube.names import QUEUE_NAME
 from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
@@ -105,6 +105,50 @@ def test_a_gang_with_too_many_different_requests_is_refused_with_one_line() -> N
     stage.pod("g-again", 0, "g", asks={"cpu": "1m"})
     (said,) = stage.cycle()
     assert said.startswith("bind default/g: ")
+
+
+def test_a_gang_that_says_too_much_of_nodes_is_refused_with_one_line() -> None:
+    stage, keys = Stage(), [f"k{i}" for i in range(MAX_TERMS)]
+    most = MAX_OF_NODES // MAX_TERMS
+    for name, size in (("fits", most), ("much", most + 1)):
+        stage.group(name, size)
+        for i in range(size):
+            terms = node_affinity([*keys[:-1], f"{name}-{i}"])
+            stage.pod(f"{name}-{i}", 0, name, spec=terms)
+
+    said = stage.cycle()
+
+    assert said == ["waiting default/fits"]
+    assert stage.reason("default/much").startswith(
+        f"job 'default/much' has {(most + 1) * MAX_TERMS} requirements on labels of "
+        f"nodes in its different requests, want at most {MAX_OF_NODES}; hint: let pods"
+    )
+
+
+@pytest.mark.parametrize("kind", ["apart", "spread"])
+def test_a_gang_that_says_too_much_of_pods_is_refused_with_one_line(kind: str) -> None:
+    """Each of its pods is compared with the others anew."""
+    means = {"matchLabels": {"app": "x"}}
+    term = {"topologyKey": "zone", "labelSelector": means}
+    spread = term | {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+    spec: Plain = {"topologySpreadConstraints": [spread] * MAX_POD_TERMS}
+    if kind == "apart":
+        spec = {"affinity": {"podAntiAffinity": {MUST: [term] * MAX_POD_TERMS}}}
+    most = MAX_OF_PODS // MAX_POD_TERMS
+    stage = Stage([node("a", allocatable={"pods": "1000", "cpu": "1000"})])
+    for name, size in (("fits", most), ("much", most + 1)):
+        stage.group(name, size)
+        for i in range(size):
+            stage.pod(f"{name}-{i}", 0, name, spec=spec)
+
+    (said,) = stage.cycle()
+
+    assert said.startswith("bind default/fits: ")
+    assert stage.reason("default/much") == (
+        f"job 'default/much' has {(most + 1) * MAX_POD_TERMS} terms of pod affinity "
+        f"and spread constraints, counted for each pod, want at most {MAX_OF_PODS}; "
+        "hint: select other pods with fewer terms"
+    )
 
 
 def test_labels_that_others_select_make_no_gang_too_different() -> None:

@@ -174,7 +174,6 @@ def test_an_object_as_deep_as_the_server_keeps_it_is_read(bed: Testbed) -> None:
     asyncio.run(story())
 
 
-
 def test_what_repairs_write_is_for_this_very_object(
     testbed: Testbed, namespace: str
 ) -> None:

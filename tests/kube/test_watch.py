@@ -97,7 +97,12 @@ def run(
 
 
 async def _run(
-    steps: Sequence[Step], until: int, *, optional: bool, kind: type[Any]
+    steps: Sequence[Step],
+    until: int,
+    *,
+    optional: bool,
+    kind: type[Any],
+    at_each: Callable[[], object] | None = None,
 ) -> tuple[Told, list[str]]:
     told: Told = []
     enough, asked = asyncio.Event(), asyncio.Event()
@@ -121,7 +126,7 @@ async def _run(
         asked.set()
 
     def tell(*words: str) -> None:
-        told.append(words)
+        told.append(words if at_each is None else (*words, str(at_each())))
         if len(told) == until:
             enough.set()
 
@@ -154,7 +159,7 @@ async def _run(
         await asyncio.gather(task, return_exceptions=True)
         if not task.cancelled():
             task.result()
-        assert ("listed",) not in told or reflector.synced
+        assert all(words[0] != "listed" for words in told) or reflector.synced
     assert not faults, faults
     assert next(script, None) is None, "not all was asked for"
     return told, troubles
@@ -175,6 +180,43 @@ def test_a_list_in_pages_is_followed_by_a_watch_from_its_version() -> None:
         ("put", "n/a 10"),
     ]
     assert troubles == []
+
+
+def test_a_page_is_passed_on_in_parts_between_which_others_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch_module, "BATCH", 2)
+    turns: list[int] = []
+
+    async def count_turns() -> None:
+        while True:
+            turns.append(len(turns))
+            await asyncio.sleep(0)
+
+    async def story() -> Told:
+        others = asyncio.create_task(count_turns())
+        told, _ = await _run(
+            [
+                listing(*(pod(name, 3) for name in "abcde"), version=9),
+                watching(version=9),
+            ],
+            4,
+            optional=False,
+            kind=Pod,
+            at_each=lambda: turns[-1],
+        )
+        others.cancel()
+        return told
+
+    *puts, _listed = asyncio.run(story())
+
+    words, moments = zip(*((words[:-1], words[-1]) for words in puts), strict=True)
+    assert words == (
+        ("put", "n/a 3", "n/b 3"),
+        ("put", "n/c 3", "n/d 3"),
+        ("put", "n/e 3"),
+    )
+    assert len({*moments}) == 3
 
 
 def test_events_of_one_block_are_told_in_runs_and_in_order() -> None:

@@ -796,3 +796,21 @@ def test_pods_that_mind_their_own_kind_cost_in_proportion_to_their_number() -> N
     few, many = work(100), work(800)
 
     assert many < 1.5 * 8 * few
+
+
+def test_domains_that_count_are_found_once_for_all_constraints_of_a_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pods may have a hundred constraints, and each pod of a gang asks anew."""
+    kept = index("aabb", [(0, WEB)])
+    pod = spread(*(Spread("zone", skew, IS_WEB) for skew in range(1, 50)))
+    real, calls = pod_terms.Domains.among, []
+
+    def counted(domains: pod_terms.Domains, nodes: Flags) -> Flags:
+        calls.append(domains)
+        return real(domains, nodes)
+
+    monkeypatch.setattr(pod_terms.Domains, "among", counted)
+
+    assert those(kept.skew_exceeded(pod)) == [0, 1]
+    assert len(calls) == 1

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from ringleaf.actions.enqueue import admit_job, may_admit
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import REFUSED, tried
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
@@ -90,7 +90,7 @@ class FittingAdmission:
         ):
             return False
         limit = cycle.quota.limit(job_state)
-        cycle.slice.cost += TRIED
+        cycle.slice.cost += tried(job_state.job)
         found = (
             None
             if limit is None

@@ -1,7 +1,7 @@
 """Try one pending job: its plugins, its quota, its place."""
 
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import REFUSED, tried
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState, Phase
@@ -54,7 +54,7 @@ def attempt(
         waiting.close(line, line.why)  # what was reported still holds
         cycle.victim_search.fail(line)
         return False
-    cycle.slice.cost += TRIED
+    cycle.slice.cost += tried(job_state.job)
     found = cycle.placer.place(job_state, limit)
     if isinstance(found, tuple):
         start(cycle, job_state, found)

@@ -2,7 +2,7 @@
 
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import TRIED
+from ringleaf.framework.budget import tried
 from ringleaf.framework.cycle import Cycle
 
 
@@ -18,7 +18,7 @@ def backfill(cycle: Cycle) -> None:
             best_effort.hold_back(line, why)
             cycle.reports.report_pending(job_state, why)
             continue
-        cycle.slice.cost += TRIED
+        cycle.slice.cost += tried(job_state.job)
         found = cycle.placer.place(job_state, job_state.n_pods)
         if isinstance(found, tuple):
             start(cycle, job_state, found)

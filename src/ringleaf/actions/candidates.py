@@ -8,6 +8,7 @@ import numpy as np
 from ringleaf.actions.reserve import report_reservation
 from ringleaf.actions.reserved import give_up, reserve_for
 from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
+from ringleaf.framework.budget import selecting
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Victim
@@ -29,6 +30,8 @@ PLACED: Final = 1 << 16
 looked for."""
 SCANNED: Final = 8
 """What it costs to look at all nodes for pods that others ask nothing like, in pods."""
+SELECTED: Final = 2
+"""What ``selecting`` counts as 1, in pods."""
 FOUND, ASKED = 4, 16
 """So many candidates and reservations cost one of these to be looked at, and so many
 candidates to be voted on again."""
@@ -297,7 +300,8 @@ class Candidates:
 
 def _work(job: Job) -> int:
     """What it costs to place *job*, in pods."""
-    return max(1, job.n_pods + SCANNED * (job.n_requests - 1))
+    scans = SCANNED * (job.n_requests - 1) + SELECTED * selecting(job)
+    return max(1, job.n_pods + scans)
 
 
 def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:

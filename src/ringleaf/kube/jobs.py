@@ -56,6 +56,11 @@ UNSTARTED: Final = ("", "Pending", "Inqueue")
 MAX_MEMBERS: Final = 1_000_000
 MAX_REQUESTS: Final = 500
 """Different requests among the pods of one job: for each all nodes are looked at."""
+MAX_OF_NODES: Final = 10_000
+"""Requirements on labels of nodes of all different requests of one job: a job is
+placed in one piece, and all nodes are held against each of them."""
+MAX_OF_PODS: Final = 20_000
+"""Terms about other pods of all pods of one job, once for each pod."""
 MAX_DIGITS: Final = 9
 """Digits of a number of chips."""
 MAX_NAMES: Final = 1 << 14
@@ -392,6 +397,7 @@ def _job(group: Group, pods: list[PodRecord], facts: Facts) -> Job:
         shape = pod.role if podgroup is not None else "", pod.asked, pod.demand
         shapes.setdefault(shape, []).append(pod.number)
     _check_requests(group.name, shapes)
+    _check_selectors(group.name, shapes)
     with_chips = sum(len(own) for (_r, chips, _d), own in shapes.items() if chips)
     lone = group.is_alone
     roles = _roles(shapes, podgroup)
@@ -443,6 +449,32 @@ def _check_requests(name: str, shapes: Collection[tuple[str, int, Demand]]) -> N
         raise BadPod(
             f"job {quoted(name)} has pods with {len(asked)} different requests, want "
             f"at most {MAX_REQUESTS}; hint: let pods of a task request the same"
+        )
+
+
+def _check_selectors(
+    name: str, shapes: Mapping[tuple[str, int, Demand], Collection[int]]
+) -> None:
+    """Whether all pods together say little enough of nodes and of pods.
+
+    Raises ``BadPod``.
+    """
+    of_nodes = of_pods = 0
+    if len(shapes) > 1:  # what one pod may ask is checked where it is read
+        of_nodes = sum(demand.n_of_nodes for _task, _chips, demand in shapes)
+    for (_task, _chips, demand), own in shapes.items():
+        of_pods += len(own) * demand.n_of_pods
+    if of_nodes > MAX_OF_NODES:
+        raise BadPod(
+            f"job {quoted(name)} has {of_nodes} requirements on labels of nodes in "
+            f"its different requests, want at most {MAX_OF_NODES}",
+            "let pods of a task request the same",
+        )
+    if of_pods > MAX_OF_PODS:
+        raise BadPod(
+            f"job {quoted(name)} has {of_pods} terms of pod affinity and spread "
+            f"constraints, counted for each pod, want at most {MAX_OF_PODS}",
+            "select other pods with fewer terms",
         )
 
 

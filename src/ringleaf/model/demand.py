@@ -245,6 +245,18 @@ class Demand(Struct, frozen=True, cache_hash=True):
             yield from selector or ()
 
     @property
+    def n_of_nodes(self) -> int:
+        """How many requirements it has on labels of nodes, required or preferred."""
+        preferred = sum(len(each.term) for each in self.prefers)
+        return len(self.required) + sum(map(len, self.terms)) + preferred
+
+    @property
+    def n_of_pods(self) -> int:
+        """How many terms and constraints it has about other pods."""
+        terms = len(self.near) + len(self.apart) + len(self.spread)
+        return terms + len(self.prefers_near) + len(self.prefers_apart)
+
+    @property
     def selectors(self) -> Iterator[Selector]:
         """The selectors by which it looks for other pods."""
         for term in self.pod_terms:

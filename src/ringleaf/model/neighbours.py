@@ -265,7 +265,11 @@ class Neighbours:
         if not hard:
             return None
         counted_in = self._spread_over(pod, hard)
-        return any_of(self._too_many(pod, each, counted_in) for each in hard)
+        keys = dict.fromkeys(each.key for each in hard)
+        eligible = {key: self.domains(key).among(counted_in) for key in keys}
+        return any_of(
+            self._too_many(pod, each, counted_in, eligible[each.key]) for each in hard
+        )
 
     def _spread_over(self, pod: Demand, constraints: Iterable[Spread]) -> Flags:
         """The nodes that *pod* selects and that have all the labels."""
@@ -274,13 +278,14 @@ class Neighbours:
             found &= self.domains(each.key).present
         return found
 
-    def _too_many(self, pod: Demand, spread: Spread, counted_in: Flags) -> Flags:
+    def _too_many(
+        self, pod: Demand, spread: Spread, counted_in: Flags, eligible: Flags
+    ) -> Flags:
         domains = self.domains(spread.key)
         pick = Pick((pod.namespace,), spread.selector)
         sums = domains.sums(self.counted(pick).counts * counted_in)
-        eligible = np.unique(domains.code[counted_in])
         fewest = int(sums[eligible].min(initial=sums.max()))
-        if len(eligible) < (spread.min_domains or 0):
+        if np.count_nonzero(eligible) < (spread.min_domains or 0):
             fewest = 0
         skew = sums + pick.means(pod) - fewest
         found: Flags = (skew > spread.max_skew)[domains.code] | ~domains.present
@@ -322,7 +327,7 @@ class Neighbours:
         for each in soft:
             domains = self.domains(each.key)
             counts = self.counted(Pick((pod.namespace,), each.selector)).counts
-            size = len(np.unique(domains.code[counted_in]))
+            size = np.count_nonzero(domains.among(counted_in))
             total += domains.gather(counts * counted_in) * np.log(size + 2)
             total += each.max_skew - 1
         return np.floor(total + 0.5).astype(np.int64), counted_in

@@ -143,6 +143,12 @@ class Domains(Struct, frozen=True):
         found[self.size] = 0
         return found
 
+    def among(self, nodes: Flags) -> Flags:
+        """Of every domain, whether any of *nodes* is in it; the last is no domain."""
+        found = np.zeros(self.size + 1, np.bool_)
+        found[self.code[nodes]] = True
+        return found
+
 
 def pick_of(term: PodTerm, pod: Demand) -> Pick:
     """The pods that *term* of *pod* means; in its own namespace if it says nothing."""
