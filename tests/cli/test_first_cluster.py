@@ -1,5 +1,6 @@
 """The commands of docs/first-cluster.md, one after the other, show what it says."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from ringleaf.testbed import build
+from ringleaf.testbed.actor import REAL
 from ringleaf.testbed.cluster import Testbed
-from tests.docs.pages import ROOT, joined, text_of
+from tests.docs.pages import ROOT, blocks, joined, text_of
 
 PAGE = "docs/first-cluster.md"
+GUIDE = "docs/kubernetes.md"
 OMITTED = "…"
 UP = [sys.executable, "-m", "ringleaf", "dev", "up"]
 
@@ -71,13 +74,59 @@ def test_the_page_can_be_followed(shell: dict[str, str]) -> None:
                 check=False,
             )
             lines = [plain(line) for line in done.stdout.splitlines()]
-            return all(any(want in line for line in lines) for want in wanted)
+            return all(any(fits(want, line) for line in lines) for want in wanted)
 
         changes = command.startswith(("kubectl create", "kubectl delete"))
         if changes:
             assert is_shown(), command
         else:
             Testbed.wait_for(is_shown, command, patience_s=90.0)
+    _must_run_the_manifests(shell)
+
+
+def _must_run_the_manifests(shell: dict[str, str]) -> None:
+    """Of docs/kubernetes.md, beside the chart with its chip guard."""
+    kubectl = [str(build.command("kubectl")), f"--kubeconfig={shell['KUBECONFIG']}"]
+
+    def run(*words: str, text: str | None = None) -> str:
+        done = subprocess.run(  # noqa: S603 - our own
+            [*kubectl, *words], input=text, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    manifests = [
+        block.body
+        for block in blocks("text")
+        if block.page == GUIDE and block.body.startswith("apiVersion: ")
+    ]
+    run("delete", "job.batch.volcano.sh", "big")
+    run("create", "namespace", "later")
+    for manifest in manifests:
+        run("create", "--namespace=later", "-f", "-", text=manifest)
+
+    def shown() -> list[list[str]]:
+        told = run("get", "pods", "--namespace=later", "--output=json")
+        return sorted(
+            [
+                pod["metadata"]["name"],
+                pod["spec"]["schedulerName"],
+                pod["status"]["phase"],
+                *pod["metadata"].get("annotations", {}).get(REAL, "").split(","),
+            ]
+            for pod in json.loads(told)["items"]
+        )
+
+    pods = ["infer", *(f"train-worker-{i}" for i in range(4))]
+    chips = {"infer": 2}
+    wanted = [[pod, "ringleaf", "Running", chips.get(pod, 8)] for pod in pods]
+    Testbed.wait_for(
+        lambda: [[*pod[:3], len(pod) - 3] for pod in shown()] == wanted, "its pods"
+    )
+
+
+def fits(want: str, line: str) -> bool:
+    """An ellipsis at an end of *want* stands for the rest of the line."""
+    return want.strip(OMITTED).strip() in line
 
 
 def plain(line: str) -> str:

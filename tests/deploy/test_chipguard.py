@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from ringleaf.cli import dev
 from ringleaf.kube import names
 from ringleaf.testbed.client import Client
 from ringleaf.testbed.cluster import Testbed
@@ -303,6 +304,15 @@ def test_who_may_is_told_by_values() -> None:
     assert '["system:nodes","npu-admins"]' in condition["expression"]
     (ours,) = [v for v in guard["spec"]["variables"] if v["name"] == "isOurs"]
     assert '["volcano","ringleaf"]' in ours["expression"]
+
+
+def test_the_chart_may_be_installed_beside_ringleaf_dev() -> None:
+    """With its default values: tests/cli/test_first_cluster.py does so."""
+    (guard,) = guards()
+
+    (condition,) = guard["spec"]["matchConditions"]
+    for user in (dev.SCHEDULER, dev.DAEMONS):
+        assert f'"{user}"' in condition["expression"]
 
 
 def test_the_guard_knows_all_that_is_written_of_chips() -> None:

@@ -103,7 +103,7 @@ def test_the_queue_is_open_when_asked_for(testbed: Testbed) -> None:
 def test_further_tokens_may_nothing_until_they_have_a_role(
     new_testbed: type[Testbed],
 ) -> None:
-    tokens = {"secret": ("ringleaf", ("schedulers",))}
+    tokens = {"secret": ("ringleaf", ("schedulers",)), "own": ("system:node:a", ())}
     with new_testbed(tokens=tokens, volcano=False) as bed:
         client = Client(bed.url, "secret", bed.ca)
         stranger = Client(bed.url, "wrong", bed.ca)
@@ -113,6 +113,7 @@ def test_further_tokens_may_nothing_until_they_have_a_role(
         assert status == 403
         assert 'User "ringleaf" cannot list resource "pods"' in told["message"]
         assert "secret" in bed.kubeconfig_of("secret").read_text()
+        assert ":" not in str(bed.kubeconfig_of("own")), "which would be two files"
         assert stranger.request("GET", "/api")[0] == 401
         client.close()
         stranger.close()

@@ -1,9 +1,13 @@
 """A small Ascend cluster on this machine, scheduled by Ringleaf, to play with."""
 
 import os
+import secrets
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +20,8 @@ from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
 from ringleaf.testbed.breaking import BROKEN, Breaker
 from ringleaf.testbed.build import build, command
-from ringleaf.testbed.cluster import Testbed
+from ringleaf.testbed.client import Client
+from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
 from ringleaf.testbed.hardware import fleet
 from ringleaf.testbed.process import Child, free_port
 
@@ -43,6 +48,10 @@ COMMANDS: Final = (
 )
 """What to try in a second terminal, and what it shows."""
 NEEDED: Final = (*source.CONTROL_PLANE, "kubectl")
+SCHEDULER: Final = "system:serviceaccount:volcano-system:volcano-scheduler"
+DAEMONS: Final = "system:serviceaccount:kube-system:ascend-device-plugin-sa-910"
+"""The users that bind pods and write which chips were mounted. The chart's chip guard
+admits both with its default values, and refuses the admin."""
 
 
 class Shown(NamedTuple):
@@ -60,15 +69,23 @@ def run_cluster(*, once: bool) -> int:
     try:
         build(NEEDED)
         _say("starting etcd and kube-apiserver ...")
-        with Testbed() as bed, Actor(bed.client) as actor:
+        users = {name: secrets.token_hex(16) for name in (SCHEDULER, DAEMONS)}
+        tokens = {token: (name, (ADMIN_GROUP,)) for name, token in users.items()}
+        with (
+            Testbed(tokens=tokens) as bed,
+            closing(Client(bed.url, users[DAEMONS], bed.ca)) as daemons,
+            Actor(daemons) as actor,
+        ):
             health = f"127.0.0.1:{free_port()}"
-            scheduler = _start(bed, actor, health)
+            account = bed.kubeconfig_of(users[SCHEDULER])
+            run_scheduler = partial(_start_scheduler, bed, account, health)
+            scheduler = _start(bed, actor, run_scheduler)
             all_run = _wait_for_samples(bed, scheduler)
             if once:
                 return _print_samples(bed, scheduler, all_run=all_run)
             _say("the sample jobs run" if all_run else "not all sample jobs run yet")
             _print_hints(bed, health)
-            return _stay(bed, scheduler, health, Breaker(actor, _say))
+            return _stay(scheduler, run_scheduler, Breaker(actor, _say))
     except source.TestbedError as error:
         raise BadUse(f"testbed: {error}") from None
     except KeyboardInterrupt:
@@ -77,7 +94,7 @@ def run_cluster(*, once: bool) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
-def _start(bed: Testbed, actor: Actor, health: str) -> Child:
+def _start(bed: Testbed, actor: Actor, run_scheduler: Callable[[], Child]) -> Child:
     """Everything, and the samples; gives the scheduler."""
     for name in COMPONENTS:
         _say(f"starting {name} ...")
@@ -87,12 +104,14 @@ def _start(bed: Testbed, actor: Actor, health: str) -> Child:
     actor.add_machines(fleet("atlas-900-a3", 4, first=8, prefix="a3"))
     actor.add_plain_node("plain")
     _say("starting ringleaf scheduler, submitting sample jobs ...")
-    scheduler = _start_scheduler(bed, health)
+    scheduler = run_scheduler()
     bed.kubectl("apply", "-f", str(SAMPLES))
     return scheduler
 
 
-def _stay(bed: Testbed, scheduler: Child, health: str, breaker: Breaker) -> int:
+def _stay(
+    scheduler: Child, run_scheduler: Callable[[], Child], breaker: Breaker
+) -> int:
     """Wait for Ctrl-C, which is how it is meant to end.
 
     A scheduler that ends is started again, as Kubernetes would do, and what nodes
@@ -106,17 +125,20 @@ def _stay(bed: Testbed, scheduler: Child, health: str, breaker: Breaker) -> int:
                 _say(
                     f"ringleaf scheduler ended ({scheduler.status}), starting it again"
                 )
-                scheduler = _start_scheduler(bed, health)
+                scheduler = run_scheduler()
     except KeyboardInterrupt:
         _say("ending ...")
         return 0
 
 
-def _start_scheduler(bed: Testbed, health: str) -> Child:
-    """Ringleaf for the names of the samples, with probes and metrics at *health*."""
+def _start_scheduler(bed: Testbed, account: Path, health: str) -> Child:
+    """Ringleaf for the names of the samples, with probes and metrics at *health*.
+
+    *account* is its kubeconfig.
+    """
     names = [word for name in SCHEDULER_NAMES for word in ("--scheduler-name", name)]
     command = [sys.executable, "-m", "ringleaf", "scheduler"]
-    where = ["--kubeconfig", str(bed.kubeconfig)]
+    where = ["--kubeconfig", str(account)]
     probes = ["--healthz-address", health]
     return bed.run("ringleaf-scheduler", [*command, *where, *probes, *names])
 

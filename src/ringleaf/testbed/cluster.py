@@ -213,7 +213,9 @@ class Testbed:
     def kubeconfig_of(self, token: str) -> Path:
         """A kubeconfig of the user whose token is *token*."""
         user, _groups = self._tokens[token]
-        return self._write_kubeconfig(self.folder / f"kubeconfig-{user}", token)
+        # A colon would separate two files.
+        file = self.folder / f"kubeconfig-{user.replace(':', '-')}"
+        return self._write_kubeconfig(file, token)
 
     def kubeconfig_of_account(self, namespace: str, name: str) -> Path:
         """A kubeconfig of a service account that is there, good for three hours."""
