@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from ringleaf.kube import api as api_module
-from ringleaf.kube.api import Answer, Api, Lane, Refused, Unreachable
+from ringleaf.kube.api import Answer, Api, Lane, Refused, TooLarge, Unreachable
 from ringleaf.kube.credentials import BadCredentials, Credentials
 from tests.kube.server import Behaviour, Reply, Request, Server, anonymous_tls
 
@@ -101,6 +101,37 @@ def test_answers_are_read_however_they_arrive(
             assert await api.call("GET", "/a") == answer
             assert await api.call("GET", "/a") == answer
             assert server.connections == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@pytest.mark.parametrize("framing", ["length", "chunks", "none"])
+def test_of_an_answer_that_is_too_large_nothing_is_kept(
+    *, proxied: bool, framing: str
+) -> None:
+    ok, body = b"HTTP/1.1 200 OK\r\n", b"x" * 200_000
+    raw = {
+        "length": ok + b"Content-Length: 200000\r\n\r\n" + body,
+        "chunks": ok
+        + b"Transfer-Encoding: chunked\r\n\r\n30d40\r\n"
+        + body
+        + b"\r\n0\r\n\r\n",
+        "none": ok + b"\r\n" + body,
+    }[framing]
+
+    async def large(_request: Request, reply: Reply) -> None:
+        await reply.raw(raw)
+        reply.close()
+
+    async def story() -> None:
+        async with Server(large) as server:
+            own = Credentials(server.url, proxy=server.url if proxied else None)
+            async with Api(own) as api:
+                with pytest.raises(TooLarge, match="more than 1000 bytes"):
+                    await api.call("GET", "/a", most_bytes=1000)
+                answer = await api.call("GET", "/a", most_bytes=201_000)
+                assert answer == Answer(200, body)
 
     asyncio.run(story())
 

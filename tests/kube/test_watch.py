@@ -397,6 +397,39 @@ def test_a_continue_token_that_is_too_old_starts_the_list_over() -> None:
     ]
 
 
+def test_pages_with_too_many_bytes_are_asked_for_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand pods of a megabyte are more than the memory of a scheduler."""
+    monkeypatch.setattr(watch_module, "MOST_BYTES", 10_000)
+    fat = [pod(f"fat-{i}", 3, spec={"schedulerName": 20_000 * "x"}) for i in range(2)]
+
+    told, troubles = run(
+        listing(pod("a", 3), version=9, more="t"),
+        listing(*fat, version=9, at="t"),
+        listing(*fat, version=9, at="t", page=125),
+        listing(*fat, version=9, at="t", page=15),
+        listing(fat[0], version=9, at="t", page=1, more="u"),
+        listing(fat[1], version=9, at="u", page=2),
+        listing(fat[1], version=9, at="u", page=1, more="v"),
+        listing(pod("b", 3), version=9, at="v", page=2, more="w"),
+        listing(pod("c", 3), version=9, at="w", page=4),
+        *expired("event"),
+        listing(version=20),
+        watching(version=20),
+        until=8,
+    )
+
+    assert [words[1] for words in told[:5]] == [
+        "n/a 3",
+        "n/fat-0 3",
+        "n/fat-1 3",
+        "n/b 3",
+        "n/c 3",
+    ]
+    assert troubles == []
+
+
 def test_pages_grow_to_a_limit_and_shrink_once_a_list_is_complete() -> None:
     steps: list[Step] = []
     for page in (1000, 4000, 16000, 16000):

@@ -69,6 +69,10 @@ class Unreachable(Exception):  # noqa: N818 - it reads as what happened
         self.sent = sent
 
 
+class TooLarge(Unreachable):
+    """The answer has more bytes than were asked for; none of it is kept."""
+
+
 class Refused(Exception):  # noqa: N818 - it reads as what happened
     """A watch that the API server did not start."""
 
@@ -196,6 +200,7 @@ class Api:
         timeout_s: float = 30.0,
         lane: Lane = "bind",
         fenced: bool = True,
+        most_bytes: float = inf,
     ) -> Answer:
         """The answer to one request, whatever its status.
 
@@ -204,10 +209,11 @@ class Api:
         A *fenced* request that changes something is sent inside the ``fence`` alone;
         events and the Lease itself need no fence.
 
-        Raises ``Unreachable`` alone: refused or lost connections, TLS, time.
+        Raises ``Unreachable`` alone: refused or lost connections, TLS, time; and
+        ``TooLarge``, which is one, if the answer has more than *most_bytes*.
         """
         fenced = fenced and method != "GET" and lane != "lead"
-        asked = _Asked(method, path, body or b"", kind, timeout_s, fenced)
+        asked = _Asked(method, path, body or b"", kind, timeout_s, fenced, most_bytes)
         async with self._turns[lane]:
             began = monotonic()
             try:
@@ -228,7 +234,7 @@ class Api:
         path = self._in_time(asked.path) if asked.fenced else asked.path
         timeout_s = min(asked.timeout_s, left)
         body = asked.body or None
-        return await self._detour(asked.method, path, body, asked.kind, timeout_s)
+        return await self._detour(asked, path, body, timeout_s)
 
     async def stream(self, path: str, *, idle_s: float) -> AsyncGenerator[bytes, None]:
         """What a watch says, as it comes: each block is one or more whole lines.
@@ -300,6 +306,8 @@ class Api:
         connection = kept or await self._connect(timeout_s)
         try:
             answer = await self._asked_on(connection, asked)
+        except _TooLong:
+            raise self._too_large(asked.most_bytes) from None
         except _Lost as lost:
             harmless = lost.unsent or asked.method == "GET"
             if kept is None or lost.begun or not harmless:
@@ -309,6 +317,8 @@ class Api:
             connection = await self._connect(timeout_s)
             try:
                 answer = await self._asked_on(connection, asked)
+            except _TooLong:
+                raise self._too_large(asked.most_bytes) from None
             except _Lost as again:
                 raise Unreachable(
                     f"{self.credentials.server}: {again}", sent=not again.unsent
@@ -323,7 +333,7 @@ class Api:
         except Unreachable:
             self._keep(connection)  # it was not used
             raise
-        return await connection.ask(request, asked.timeout_s)
+        return await connection.ask(request, asked.timeout_s, asked.most_bytes)
 
     def _keep(self, connection: "_Connection") -> None:
         """Keep a connection for the next request, if it can be used."""
@@ -373,13 +383,14 @@ class Api:
         return connection
 
     async def _detour(
-        self, method: str, path: str, body: bytes | None, kind: str, timeout_s: float
+        self, asked: "_Asked", path: str, body: bytes | None, timeout_s: float
     ) -> Answer:
         """The same through aiohttp, which knows proxies."""
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        method, kind = asked.method, asked.kind
         try:
             async with self._request(method, path, body, kind, timeout) as response:
-                return await self._answer(response)
+                return await self._answer(response, asked.most_bytes)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
 
@@ -409,11 +420,23 @@ class Api:
             allow_redirects=False,
         )
 
-    async def _answer(self, response: aiohttp.ClientResponse) -> Answer:
+    async def _answer(
+        self, response: aiohttp.ClientResponse, most_bytes: float = inf
+    ) -> Answer:
         if response.status == UNAUTHORIZED:
             self._refused.set()
         wait = response.headers.get("Retry-After", "")
-        return Answer(response.status, await response.read(), _seconds(wait.encode()))
+        body = bytearray()
+        async for block in response.content.iter_any():
+            body += block
+            if len(body) > most_bytes:
+                _hang_up(response)
+                raise self._too_large(most_bytes)
+        return Answer(response.status, bytes(body), _seconds(wait.encode()))
+
+    def _too_large(self, most_bytes: float) -> TooLarge:
+        line = f"an answer of more than {most_bytes:.0f} bytes"
+        return TooLarge(f"{self.credentials.server}: {line}")
 
     def _unreachable(self, error: Exception, *, sent: bool = True) -> Unreachable:
         if isinstance(error, (ssl.SSLError, aiohttp.ClientSSLError)):
@@ -467,6 +490,7 @@ class _Asked(NamedTuple):
     kind: str
     timeout_s: float
     fenced: bool
+    most_bytes: float
 
 
 class _Lost(Exception):  # noqa: N818 - it reads as what happened
@@ -478,6 +502,10 @@ class _Lost(Exception):  # noqa: N818 - it reads as what happened
         self.unsent = unsent
 
 
+class _TooLong(Exception):  # noqa: N818 - it reads as what happened
+    """An answer that has more bytes than were asked for."""
+
+
 class _Connection(asyncio.Protocol):
     """One kept connection: a request, its answer, the next request."""
 
@@ -485,6 +513,7 @@ class _Connection(asyncio.Protocol):
         self._open = open_now
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[Answer] | None = None
+        self._most_bytes = inf
         self._start()
         self.usable = True
         self.used_at = self._loop.time()
@@ -498,11 +527,17 @@ class _Connection(asyncio.Protocol):
         self._chunks: list[bytes] | None = None
         self._retry_after: float | None = None
 
-    async def ask(self, request: bytes, timeout_s: float) -> Answer:
-        """Send *request* and wait for the answer, or raise ``_Lost``."""
+    async def ask(
+        self, request: bytes, timeout_s: float, most_bytes: float = inf
+    ) -> Answer:
+        """Send *request* and wait for the answer, or raise ``_Lost``.
+
+        Of more than *most_bytes* nothing is kept; that raises ``_TooLong``.
+        """
         if not self.usable or self._transport.is_closing():
             raise _Lost("connection closed", begun=False, unsent=True)
         self._waiter = self._loop.create_future()
+        self._most_bytes = most_bytes
         alarm = self._loop.call_later(timeout_s, self._fail, "no answer in time")
         try:
             self._transport.write(request)
@@ -555,6 +590,11 @@ class _Connection(asyncio.Protocol):
             self.close()
             return
         self._buffer += data
+        if len(self._buffer) > self._most_bytes:
+            if not self._waiter.done():
+                self._waiter.set_exception(_TooLong())
+            self.close()
+            return
         try:
             self._read()
         except ValueError:

@@ -13,6 +13,7 @@ a repetition and is passed over; a list is the truth whatever its version.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from math import inf
 from time import time
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from urllib.parse import quote
@@ -22,7 +23,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
-from ringleaf.kube.api import Answer, Api, Refused, Unreachable
+from ringleaf.kube.api import Answer, Api, Refused, TooLarge, Unreachable
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
 from ringleaf.model.topology import quoted
@@ -36,12 +37,18 @@ A kind that does not change may be silent until the watch ends; connections whos
 side is gone are noticed by TCP.
 """
 LIST_S: Final = 60.0
+MOST_BYTES: Final = 32 << 20
+"""Bytes of a page. An object may have some megabytes, and a page of them more than the
+memory that we may have.
+"""
 BATCH: Final = 50
 """Objects of a page that are passed on at a time: a pod of the most words that it may
 have takes 10 ms to read.
 """
 GROWTH, MOST_GROWTH = 4, 16
 """By how much pages grow when a list takes too long, and how large they become."""
+SHRINKAGE: Final = 8
+"""By how much pages shrink that are too large."""
 DOUBTS: Final = 5
 """Errors in a row with which watches ended before their version is doubted."""
 SHORT_S: Final = 1.0
@@ -218,11 +225,19 @@ class Reflector(Generic[T]):
         """A page of the list, as it is written."""
         more = f"&continue={quote(token, safe='')}" if token else ""
         url = self._url(f"limit={self._page}{more}")
+        most = MOST_BYTES if self._page > 1 else inf
         try:
-            answer = await self._api.call("GET", url, timeout_s=LIST_S, lane="read")
+            answer = await self._api.call(
+                "GET", url, timeout_s=LIST_S, lane="read", most_bytes=most
+            )
+        except TooLarge:
+            self._page = max(1, self._page // SHRINKAGE)
+            return await self._fetch(token)
         except Unreachable as error:
             raise self._failed(f"list {self.path}: {error}") from None
         if answer.ok:
+            if self._page < self._first_page:  # pages that follow may be small again
+                self._page = min(2 * self._page, self._first_page)
             return answer.body
         if answer.status == NOT_FOUND and self._optional:
             raise self._not_there()
