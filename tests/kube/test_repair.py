@@ -13,6 +13,7 @@ from ringleaf.framework.instruction import Delete, PersistRepair, Report
 from ringleaf.kube import names, records
 from ringleaf.kube.recovery import MAX_RETRIES
 from ringleaf.kube.reports import check_code
+from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, RetriesLeft
 from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
 from ringleaf.model.placement import Placement
@@ -790,6 +791,22 @@ def test_pods_on_a_node_that_cannot_be_read_are_left_alone(*, unread: bool) -> N
     stage.cycle()
 
     assert bool(deleted(stage)) is not unread
+
+
+def test_pods_on_a_node_that_could_not_be_read_and_is_gone_are_stranded() -> None:
+    stage = running({"fault-scheduling": "force"})
+    where = stage.bound["g-1"].split()[0]
+    del stage.nodes[where]
+    stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+    stage.begin()
+    stage.world.unread_nodes(where, b"")
+    stage.read_everything()
+    stage.cycle()
+
+    stage.world.drop_nodes([Gone("", where, f"node-{where}")])
+    stage.cycle(later=1)
+
+    assert "g-1" in deleted(stage)
 
 
 def any_record(dice: random.Random) -> Record:

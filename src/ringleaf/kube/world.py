@@ -324,6 +324,10 @@ class World:
             if self._objects.pop(each.name, None) is not None:
                 self._dirty_nodes[each.name] = None
                 self._gone.add(each.name)
+            elif each.name in self._unread:  # its pods are all that is known of it
+                self._gone.add(each.name)
+                self._touch(self._on_node.get(each.name, ()))
+            self._unread.discard(each.name)
             self._told.pop(("Node", f"/{each.name}"), None)
 
     def unread_nodes(self, key: str, _raw: bytes) -> None:
