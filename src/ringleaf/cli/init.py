@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ringleaf.cli.failure import BadUse, program
+from ringleaf.cli.failure import BadUse, typed
 from ringleaf.cli.output import print_json
 from ringleaf.simulator.workloads import SUITS
 
@@ -38,7 +38,7 @@ def write_starter(what: str, output: str | None, *, as_json: bool) -> int:
     elif output is None:
         sys.stdout.write(text)
     else:
-        sys.stdout.write(f"wrote {output}; next: {program()} {reader} {output}\n")
+        sys.stdout.write(f"wrote {output}; next: {typed()} {reader} {output}\n")
         if what == "cluster":
             kalos, gang, philly = (SUITS[n] for n in ("kalos", "helios-gang", "philly"))
             line = SMALLER.format(kalos=kalos, gang=gang, philly=philly)
