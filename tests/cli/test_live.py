@@ -11,7 +11,7 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
-from ringleaf.engine.event import RepairKnown
+from ringleaf.engine.event import RepairKnown, RunTimesKnown
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
@@ -123,7 +123,7 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
 def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None:
     stage = Stage("a", conf=LEARNING)
     series = RunSeries(Similarity.USER, "default", "default", steps=(24,) * 9)
-    stage.world.put_run_times([series])
+    stage.world.put_note(RunTimesKnown((series,)))
     stage.pod("old")
     stage.cycle()
     stage.pods["default/old"]["status"]["startTime"] = "1970-01-01T00:10:00Z"

@@ -3,6 +3,7 @@
 from ringleaf.actions.start import start
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.idle_budget import Outcome
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.statement import Statement
@@ -40,7 +41,7 @@ def start_with(cycle: Cycle, reservation: Reservation) -> bool:
     job_state = cycle.view.job_states[reservation.job.name]
     found = _placed_with(cycle, reservation, job_state)
     if found is not None:
-        cycle.reservations.remove(reservation)
+        cycle.reservations.remove(reservation, Outcome.STARTED)
         start(cycle, job_state, found)
         cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)
         return True
@@ -80,12 +81,14 @@ def heed_budget(cycle: Cycle) -> bool:
         return True
     cycle.wake_at(budget.update(reservations.idle.limit, idle))
     for reservation in reservations.aged if budget.is_spent else ():
-        give_up(cycle, reservation)
+        give_up(cycle, reservation, Outcome.SPENT)
         cycle.pending.add(cycle.view.job_states[reservation.job.name])
     return not budget.is_spent
 
 
-def give_up(cycle: Cycle, reservation: Reservation) -> None:
+def give_up(
+    cycle: Cycle, reservation: Reservation, outcome: Outcome = Outcome.RELEASED
+) -> None:
     """A reservation is no more; what it held is free."""
-    cycle.reservations.release(reservation)
+    cycle.reservations.release(reservation, outcome)
     cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)

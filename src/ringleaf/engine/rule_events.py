@@ -1,9 +1,10 @@
-"""Queues and the configuration, when they change."""
+"""Queues, the configuration and the idle budget, when they change."""
 
 from ringleaf.actions.reserved import give_up
 from ringleaf.engine.event import (
     ConfChanged,
     Handlers,
+    IdleAccountKnown,
     JobArrived,
     QueueChanged,
     QueueGone,
@@ -30,6 +31,7 @@ class RuleEvents:
             QueueChanged: self._queue_changed,
             QueueGone: self._queue_gone,
             ConfChanged: self._conf_changed,
+            IdleAccountKnown: self._idle_account_known,
         }
 
     def _queue_changed(self, event: QueueChanged) -> None:
@@ -39,6 +41,9 @@ class RuleEvents:
     def _queue_gone(self, event: QueueGone) -> None:
         self._state.drop(event.name)
         self._accounts_are_new()
+
+    def _idle_account_known(self, event: IdleAccountKnown) -> None:
+        self._cycle.reservations.idle.budget.known(event.account)
 
     def _accounts_are_new(self) -> None:
         self._cycle.wakeups.victims_changed()

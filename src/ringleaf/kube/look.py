@@ -22,14 +22,17 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.idlenote import IdleNote
 from ringleaf.kube.jobs import Group
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
+from ringleaf.kube.notestore import Note, NoteStore
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.recordstore import RecordStore
-from ringleaf.kube.runtimestore import RunTimeStore
+from ringleaf.kube.runtimenote import RunTimeNote
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
@@ -243,8 +246,12 @@ async def _read_records(api: Api, world: World) -> None:
     found = await store.read(lambda: True)
     if found is not None:
         world.put_records(found)
-    silent = RunTimeStore(api, namespace, RunTimes, world.put_run_times, _silent)
-    await silent.read()
+    notes: tuple[Note, ...] = (
+        RunTimeNote(RunTimes, world.put_note),
+        IdleNote(IdleAccount, world.put_note),
+    )
+    for note in notes:
+        await NoteStore(api, namespace, note, _silent).read()
 
 
 def _silent(_what: str, **_facts: object) -> None:

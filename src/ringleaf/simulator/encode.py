@@ -22,6 +22,7 @@ from ringleaf.engine.event import (
     DeletionsKnown,
     Event,
     FaultsKnown,
+    IdleAccountKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
@@ -38,6 +39,7 @@ from ringleaf.engine.event import (
     RunTimesKnown,
     TimerFired,
 )
+from ringleaf.framework.idle_budget import EndedReservation, IdleAccount
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
@@ -278,6 +280,32 @@ def run_series(value: RunSeries) -> Plain:
     found: Plain = {"by": str(value.by), "queue": value.queue}
     found |= _kept({"user": value.user, "name": value.name, "chips": value.chips})
     return found | {"steps": [*value.steps]}
+
+
+def idle_time(value: IdleAccount) -> Plain:
+    """``idle-time-known``."""
+    kept = [
+        {"until": whole(until), "chip-seconds": whole(amount)}
+        for until, amount in value.buckets
+    ]
+    return _kept(
+        {
+            "kept-idle": kept,
+            "budget-spent": value.is_spent,
+            "reservations": [*map(ended_reservation, value.ended)],
+        }
+    )
+
+
+def ended_reservation(value: EndedReservation) -> Plain:
+    """One of ``reservations`` of ``idle-time-known``."""
+    return {
+        "job": value.job,
+        "outcome": str(value.outcome),
+        "since": whole(value.since),
+        "until": whole(value.until),
+        "chip-seconds": whole(value.kept_idle),
+    }
 
 
 def recovery(value: Recovery) -> Plain:
@@ -546,6 +574,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         RunTimesKnown: lambda e: {
             "run-times-known": [run_series(each) for each in e.series]
         },
+        IdleAccountKnown: lambda e: {"idle-time-known": idle_time(e.account)},
         NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
         NodesGone: lambda e: {"nodes-gone": [*e.names]},
         LeavesChanged: lambda e: {"leaves": leaves(e.leaves)},

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from ringleaf.framework.idle_budget import MOST_BUCKETS, Outcome
 from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.fault import Cause, Down, FaultMode, RestartScope, SubHealth
 from ringleaf.model.job_labels import Firmness, Schema, Strategy
@@ -388,6 +389,33 @@ class RunSeriesEntry(_Entry, frozen=True):
     steps: list[Index] = field(default_factory=list)
 
 
+class KeptIdleEntry(_Entry, frozen=True):
+    """One of ``kept-idle`` of ``idle-time-known``."""
+
+    until: Moment
+    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
+
+
+class EndedReservationEntry(_Entry, frozen=True):
+    """One of ``reservations`` of ``idle-time-known``."""
+
+    job: str
+    outcome: Outcome
+    since: Moment
+    until: Moment
+    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0.0
+
+
+class IdleTimeEntry(_Entry, frozen=True):
+    """``idle-time-known``: what reservations kept idle."""
+
+    kept_idle: Annotated[list[KeptIdleEntry], Meta(max_length=MOST_BUCKETS)] = field(
+        default_factory=list
+    )
+    budget_spent: bool = False
+    reservations: list[EndedReservationEntry] = field(default_factory=list)
+
+
 class FaultEntry(_Entry, frozen=True):
     """One of ``faults-known``."""
 
@@ -425,6 +453,7 @@ class EventEntry(_Entry, frozen=True):
     faults_known: list[FaultEntry] | UnsetType = UNSET
     deletions_known: list[DeletionEntry] | UnsetType = UNSET
     run_times_known: list[RunSeriesEntry] | UnsetType = UNSET
+    idle_time_known: IdleTimeEntry | UnsetType = UNSET
     nodes: list[NodeEntry] | UnsetType = UNSET
     nodes_gone: list[str] | UnsetType = UNSET
     leaves: dict[str, LeafEntry] | UnsetType = UNSET
@@ -635,6 +664,12 @@ WANTED: Final[Mapping[str, str]] = {
     "faults-known": "a list of faults",
     "deletions-known": "a list of jobs and how many of their pods were deleted",
     "run-times-known": "a list of running times of similar jobs",
+    "idle-time-known": "a mapping: what reservations kept idle",
+    "kept-idle": "a list of times and chip-seconds",
+    "chip-seconds": "a number from 0",
+    "budget-spent": "true or false",
+    "reservations": "a list of reservations that have ended",
+    "outcome": f"one of {', '.join(Outcome)}",
     "pods": _FROM_0,
     "ailments": "a list of pods and what is wrong with them",
     "cause": f"one of {', '.join(Cause)}",
@@ -707,6 +742,8 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (EventEntry, "queue"): "a mapping: a queue",
     (ThenEntry, "queue"): "a mapping: a queue",
     (StepEntry, "at"): _TIME,
+    (KeptIdleEntry, "until"): _TIME,
+    (EndedReservationEntry, "until"): _TIME,
 }
 
 
