@@ -341,7 +341,8 @@ def _suiting(load: float, chips: int, wanted: Wanted) -> list[str]:
     found, own = [], "your own jobs with --trace"
     lower = min(round(load - 0.3, 1), USUAL_LOAD)
     is_preset = wanted.trace is None
-    if is_preset and SUITS.get(wanted.workload, chips + 1) > chips:
+    suits = SUITS.get(wanted.workload)
+    if is_preset and (suits is None or suits.chips > chips):
         found.append(f"--workload {suited(chips)}, which suits {chips:,} chips")
     elif lower > 0:
         found.append(f"a lower load, as --load {lower}")
