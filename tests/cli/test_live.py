@@ -12,11 +12,13 @@ from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
 from ringleaf.engine.event import RepairKnown, RunTimesKnown
+from ringleaf.framework.instruction import Report
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import Pod
+from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from ringleaf.model.run_time import Similarity
 from tests.kube.stage import LEARNING, NPU, Stage, node, pod
@@ -175,8 +177,43 @@ def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
     (found,) = asked(stage, *gang("big", 2)).outcomes
 
     assert found.verdict == "pending"
-    assert found.start is not None
-    assert found.start.words(()) == "would not start if every running job ended"
+    assert found.start is None
+    assert isinstance(found.decision, Waiting)
+    assert found.decision.impossible == NEVER
+
+
+NEVER = (
+    "cannot start on this cluster, however empty: its 1 node of atlas-800t-a2 has room "
+    "for 1 of 2 pods"
+)
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_one_for_which_there_are_too_few_nodes_is_told_the_same_everywhere(
+    explain: Explain, capfd: pytest.CaptureFixture[str], *, rejects: bool
+) -> None:
+    """Whether the job is tried, or rejected because others fill the cluster."""
+    stage = Stage("a")
+    if rejects:
+        stage.pod("old")
+    stage.cycle()
+    print_answer(asked(stage, *gang("big", 2)))
+    planned = capfd.readouterr().out
+    stage.gang("big", 2)
+    stage.cycle()
+
+    _status, explained = explain(stage, "job/big")
+    _status, on_node = explain(stage, "job/big", "a")
+
+    (event,) = [each for each in stage.said if isinstance(each, Report)]
+    for said in (planned, explained, event.message):
+        assert NEVER in " ".join(said.split())
+    assert "not on this cluster" in planned
+    assert rejects or NEVER in " ".join(on_node.split())
+    for said in (planned, explained):
+        assert "ended" not in said
+        assert "must end first" not in said
+        assert "add nodes of atlas-800t-a2, or request at most 1 pod" in said
 
 
 def test_one_that_can_never_run_is_invalid() -> None:

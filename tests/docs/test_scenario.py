@@ -168,9 +168,13 @@ def answers() -> list[dict[str, Any]]:
         b"leaves: {B: {address: 10.0.0.1}}\n"
         b"jobs: [{name: j, chips: 8, replicas: 3, tor-affinity: normal-schema}]"
     )
+    large = (
+        b"nodes: [{name: a, product: atlas-800t-a2}]\n"
+        b"jobs: [{name: j, chips: 8, replicas: 2}]"
+    )
     return [
         json.loads(encode(*decide_all(scenario)))
-        for data in (tour, warned, shared)
+        for data in (tour, warned, shared, large)
         for scenario in load(data)
         if not scenario.is_run
     ]

@@ -1138,3 +1138,44 @@ def test_clusters_that_were_replaced_are_not_kept() -> None:
         gc.enable()
 
     assert len(kept) <= 1
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_job_that_no_empty_cluster_fits_is_told_so_until_nodes_come(
+    others: int,
+) -> None:
+    """Tried or rejected, its report and its explanation say the same."""
+    story = Story("a")
+    story.arrives(*[job("old")] * others)
+    story.arrives(job("big", pods=2))
+    never = (
+        "cannot start on this cluster, however empty: its 1 node of atlas-800t-a2 has "
+        "room for 1 of 2 pods"
+    )
+
+    (message,) = story.messages
+    found = story.engine.explain("big")
+
+    assert never in message
+    assert isinstance(found, Waiting)
+    assert found.impossible == never
+    assert found.because == ""
+    assert found.hint.startswith("add nodes of atlas-800t-a2, or request at most 1 pod")
+
+    told = story.hears(NodesChanged((node("b"),)))
+
+    now = story.engine.explain("big")
+    assert never not in "".join(told)
+    assert isinstance(now, Waiting if others else Placed)
+    assert not (isinstance(now, Waiting) and now.impossible)
+
+
+def test_a_job_that_no_empty_cluster_fits_is_explained_by_its_closed_queue() -> None:
+    story = Story("a", queues=[queue("q", is_open=False)])
+    story.arrives(job("big", pods=2, queue="q"))
+
+    found = story.engine.explain("big")
+
+    assert isinstance(found, Waiting)
+    assert found.because == "queue 'q' is closed"
+    assert found.hint == "open queue 'q', or use another one"

@@ -955,7 +955,7 @@ def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
     [
         pytest.param(
             [A3, A3],
-            "no node has the product atlas-800t-a2; needs 8 free chips on one node",
+            "add nodes of atlas-800t-a2",
             id="no node is of its product",
         ),
         pytest.param(
@@ -1062,3 +1062,19 @@ def test_d38_summed_scores_prefer_no_leaf() -> None:
 
         assert isinstance(decision, Placed)
         assert [each.node for each in decision.placements] == nodes
+
+
+def test_roles_for_which_there_are_too_few_nodes_get_no_hint_without_hints() -> None:
+    cluster = Cluster([node("a", A2, [*range(8)])])
+    roles = Role("m", 8), Role("w", 8)
+    job = Job("j", A2, 8, 2, roles=roles)
+
+    found = Session(cluster).decide(job)
+    brief = Session(cluster).decide(job, hints=False)
+
+    assert isinstance(found, Waiting)
+    assert found.impossible.endswith("have 8 chips, its pods need 16")
+    assert found.because == "a pod of role 'w' finds no node"
+    assert found.hint == "add nodes of atlas-800t-a2"
+    assert isinstance(brief, Waiting)
+    assert brief.hint == ""

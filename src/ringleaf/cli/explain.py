@@ -1,7 +1,7 @@
 """``ringleaf explain``."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -71,7 +71,7 @@ def explain_job(
         return print_node(PeopleConsole(), session, job, answer, top, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
-    if found is not None and isinstance(decision, Waiting):
+    if found is not None and may_start(decision):
         found = replace(found, enough_to_end=enough_to_end(session, job))
     if as_json:
         print_json(_plain(session, decision, found))
@@ -322,7 +322,7 @@ def _print(
         print_network(console, session, decision, found.network, top)
         waits = isinstance(decision, Waiting)
         print_survey(console, found, waits=waits)
-        if waits:
+        if may_start(decision):
             console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
 
 
@@ -353,6 +353,11 @@ def print_decision(console: Console, decision: Decision) -> None:
             console.print(indented(f"hint: {decision.hint}", style="bold"))
     for warning in decision.warnings:
         console.print(indented(f"warning: {warning}"))
+
+
+def may_start(fate: object) -> TypeGuard[Waiting]:
+    """Whether a job is pending for which other jobs could make room."""
+    return isinstance(fate, Waiting) and not fate.impossible
 
 
 def print_network(

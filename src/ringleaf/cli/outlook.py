@@ -13,6 +13,7 @@ from ringleaf.cli.explain import (
     MAX_NAMES,
     endings_words,
     indented,
+    may_start,
     no_node,
     node_answer,
     print_decision,
@@ -166,7 +167,7 @@ def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
         let_go(engine, job.name, statement)
         job = asking(engine, job.name, job)
         found = survey(session, job, top)
-        if isinstance(fate, Waiting) and not others_first(engine, job):
+        if may_start(fate) and not others_first(engine, job):
             found = replace(found, enough_to_end=endings_of(engine, job))
     return found
 
@@ -206,7 +207,7 @@ def print_outlook(
         session = run.engine.cycle.framework.session
         print_network(console, session, fate, outlook.found.network, top)
         print_survey(console, outlook.found, waits=isinstance(fate, Waiting))
-    if isinstance(fate, Waiting) and outlook.found is not None:
+    if may_start(fate) and outlook.found is not None:
         if others_first(run.engine, fate.job):
             lines = first_lines([other["job"] for other in outlook.others])
         else:

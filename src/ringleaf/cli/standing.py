@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
-from ringleaf.cli.explain import MAX_NAMES, indented, no_node
+from ringleaf.cli.explain import MAX_NAMES, indented, may_start, no_node
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
@@ -32,7 +32,7 @@ from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.kube.names import UID
-from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.admission import is_legal
@@ -336,7 +336,7 @@ class _Explained:
         """
         found = outlook_of(run, self._group.name, self._top)
         never = self._start is not None and self._start.told is None
-        if never and isinstance(found.fate, Waiting):
+        if never and may_start(found.fate):
             found = replace(found, fate=replace(found.fate, hint=""))
         return found
 
@@ -405,7 +405,7 @@ class _Explained:
             yield self._group.reason
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
-        if self._start is not None:
+        if self._start is not None and may_start(outlook.fate):
             found = outlook.found
             yield f"it {self._start.words(found.enough_to_end if found else ())}"
         yield from self._ranks

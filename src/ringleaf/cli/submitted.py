@@ -246,6 +246,8 @@ def _outcome(look: Look, name: str) -> Outcome:
         )
     if job_state is None or not isinstance(decision, Waiting):
         return Outcome(name, decision, held)
+    if decision.impossible:
+        return Outcome(name, decision, held)
     start = start_of(look, job_state)
     ends = None
     if not others_first(engine, decision.job):

@@ -49,7 +49,7 @@ class Cycle:
         self.view, self.framework = state, framework
         self.changes = changes = Changes()
         self.failures = failures = Failures(nodes)
-        self.reports = reports = Reports(state)
+        self.reports = reports = Reports(state, framework)
         self.slice, self.victim_search = Slice(), VictimSearchState()
         search = self.victim_search
         self.pending = PendingJobs(framework, failures, changes, reports, search)

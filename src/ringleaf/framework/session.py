@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringleaf.framework.explain_pending import beyond_quota, explain_pending
+from ringleaf.framework.job_state import scheduling_key_of
 from ringleaf.framework.node_ranking import NodeRanking, Score, best_by_scan, weighed
 from ringleaf.framework.placement_attempt import (
     PlacementAttempt,
@@ -26,6 +27,7 @@ from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, is_legal, warnings_of
+from ringleaf.policies.emptied import EmptyCluster, Impossible
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,
@@ -95,6 +97,7 @@ class Session:
         self._scorer, self._bars, self.sums_scores = scorer, bars, sum_scores
         self._preferences: dict[Request, NodeRanking] = {}
         self._fleet = cluster.node_table.version
+        self._empty = EmptyCluster(cluster, self.settings)
 
     def decide(
         self, job: Job, limit: int | None = None, *, hints: bool = True
@@ -150,6 +153,13 @@ class Session:
     ) -> Waiting:
         """Why *job* cannot be placed now; one that *runs* keeps its pods."""
         return explain_pending(self, job, request_of(job), hints=hints, runs=runs)
+
+    def impossible(self, job: Job) -> Impossible | None:
+        """Why a legal *job* could not start if the cluster were empty; None if it may.
+
+        What plugins say of nodes is left out: it may change with what runs there.
+        """
+        return self._empty.refusal(scheduling_key_of(job))
 
     def room(self, request: Request) -> int:
         """How many pods of a request find room at most, whatever the network."""

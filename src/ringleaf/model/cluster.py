@@ -10,6 +10,7 @@ Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from math import inf
 from typing import Any, TypeVar
 
@@ -176,6 +177,20 @@ class Cluster:
         """The leaf of the node at index *node*."""
         leaf = self.leaf.item(node)
         return None if leaf == NOWHERE else self.leaves[leaf]
+
+    def emptied(self) -> "Cluster":
+        """The same nodes with nothing on them and nothing wrong; to be read only."""
+        found, n_nodes = copy(self), len(self)
+        whole = np.array([full_mask(size) for size in range(MAX_CHIPS + 1)], np.uint64)
+        found.pool = found.offered = found.free = whole[self.size]
+        found.healthy = found.sound = found.free
+        found.ready = np.ones(n_nodes, np.bool_)
+        found.cordoned = found.quarantined = np.zeros(n_nodes, np.bool_)
+        found.sub_healthy = found.cordoned
+        found.node_table = self.node_table.emptied()
+        found.uplinks = UplinkUsage([Leaf(leaf.name) for leaf in self.leaves])
+        found.holdings, found.watchers, found.worked_out = {}, [], {}
+        return found
 
     @property
     def largest_leaf(self) -> int:

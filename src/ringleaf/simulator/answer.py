@@ -77,6 +77,8 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
             "message": decision.message,
             "hint": decision.hint,
         }
+        if decision.impossible:
+            body["impossible"] = decision.impossible
     if decision.warnings:
         body["warnings"] = decision.warnings
     return body
