@@ -222,7 +222,7 @@ def _spare_others(folder: Path, wanted: Wanted) -> None:
             f"--resume {unfinished}, remove it, or name another folder"
         )
     try:
-        before = msgspec.json.decode((folder / "summary.json").read_bytes())["asked"]
+        before = msgspec.json.decode((folder / "summary.json").read_bytes())["options"]
     except (OSError, msgspec.DecodeError, LookupError, TypeError):
         return
     if before != msgspec.to_builtins(wanted):
@@ -582,7 +582,7 @@ def _told(wanted: Wanted, trial: Trial, course: Course) -> dict[str, Any]:
     site, jobs = trial.site, trial.workload
     return {
         "ringleaf": ringleaf.__version__,
-        "asked": msgspec.to_builtins(wanted),
+        "options": msgspec.to_builtins(wanted),
         "cluster": {
             "name": site.name,
             "nodes": len(site.nodes),
