@@ -17,7 +17,7 @@ from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
-from ringleaf.kube.objects import Pod
+from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from ringleaf.model.run_time import Similarity
@@ -387,6 +387,73 @@ def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:
 
     assert status == 1
     assert "it is not bound yet: a scheduler would place it here now" in out
+
+
+REFUSED = (
+    "pod 'new' was not bound: 403 ValidatingAdmissionPolicy 'chips' denied request"
+)
+
+
+def observed(stage: Stage) -> Look:
+    """What the commands see of a stage."""
+    world = Observed(("ringleaf",))
+    world.put_nodes(
+        [msgspec.convert(each, NodeObject) for each in stage.nodes.values()]
+    )
+    world.put_pods([msgspec.convert(each, Pod) for each in stage.pods.values()])
+    return Look(world, stage.now)
+
+
+def unbound_stage() -> Stage:
+    """The API server refuses to bind a pod that fits."""
+    stage = Stage("a")
+    stage.pod("new")
+    said = {"type": "PodScheduled", "status": "False", "message": REFUSED}
+    said["lastTransitionTime"] = "1970-01-01T00:15:16Z"
+    stage.pods["default/new"]["status"]["conditions"] = [said]
+    return stage
+
+
+def test_a_pod_that_could_not_be_bound_is_pending_and_told_why_first(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    target = target_of("pod/new", "default")
+    assert target is not None
+
+    status = explain_in(observed(unbound_stage()), target, None, 3, as_json=False)
+    out = capfd.readouterr().out
+    explain_in(observed(unbound_stage()), target, None, 3, as_json=True)
+    plain = json.loads(capfd.readouterr().out)
+
+    head, first, *_others = out.splitlines()
+    assert status == 1
+    assert head == "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): pending"
+    assert first == (
+        "  its last binding failed 84 s ago: 403 ValidatingAdmissionPolicy 'chips' "
+        "denied request"
+    )
+    assert "running" not in out
+    assert "pending since" in out
+    assert "it is not bound yet: a scheduler would place it here now" in out
+    assert plain["phase"] == "inqueue"
+    assert plain["last-binding"] == {"at": 916, "why": first.partition("ago: ")[2]}
+
+
+def test_a_job_that_is_not_bound_is_marked_where_another_waits_for_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    stage = unbound_stage()
+    stage.pod("second")
+    target = target_of("pod/second", "default")
+    assert target is not None
+
+    explain_in(observed(stage), target, None, 3, as_json=False)
+
+    out = " ".join(capfd.readouterr().out.split())
+    assert "once 'pod default/new' (not bound) has ended" in out
+    assert "Would start if this job ended: pod default/new (not bound)" in out
 
 
 def test_a_gang_that_lacks_pods_is_told_what_is_missing(explain: Explain) -> None:

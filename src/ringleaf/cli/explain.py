@@ -1,6 +1,6 @@
 """``ringleaf explain``."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
@@ -326,15 +326,19 @@ def _print(
             console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
 
 
-def print_decision(console: Console, decision: Decision) -> None:
-    """What became of the job, and why."""
-    word = verdict(decision)
+def print_decision(
+    console: Console, decision: Decision, word: str = "", first: Iterable[str] = ()
+) -> None:
+    """What became of the job in a *word*, what is *first* to be said, and why."""
+    word = word or verdict(decision)
     head = Text.assemble(
         f"job {decision.job.name!r} ({decision.job.product.key}, "
         f"{decision.job.wanted}): ",
         (word, VERDICT_STYLES[word]),
     )
     console.print(head)
+    for line in first:
+        console.print(indented(line))
     if isinstance(decision, Placed):
         for placement in decision.placements[:MAX_NAMES]:
             chips = ", ".join(map(str, placement.chips)) or ""
@@ -394,12 +398,16 @@ def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
         )
 
 
-def endings_words(enough: Sequence[str]) -> str:
-    """The jobs of which the end of any one would let a waiting job start."""
+def endings_words(enough: Sequence[str], unbound: Container[str] = ()) -> str:
+    """The jobs of which the end of any one would let a waiting job start.
+
+    Those that are *unbound* run only if they are bound.
+    """
     if not enough:
         return "Would not start if any single job ended."
     which = "any one of these jobs" if len(enough) > 1 else "this job"
-    return f"Would start if {which} ended: {shortened(enough, MAX_NAMES)}"
+    named = [f"{name} (not bound)" if name in unbound else name for name in enough]
+    return f"Would start if {which} ended: {shortened(named, MAX_NAMES)}"
 
 
 def _candidates(best: Sequence[Candidate]) -> Table:
