@@ -76,7 +76,7 @@ def test_a_reservation_costs_its_queue_nothing() -> None:
     story.wakes(10)
 
     assert story.phase("big") is Phase.PENDING
-    account = story.engine.view.account("default")
+    account = story.engine.view.accounts["default"]
     assert account.inqueue.get(NPU, 0) == 0
     assert account.allocated == {NPU: 12_000}
 

@@ -407,7 +407,7 @@ class Ledger:
         view = engine.view
         names = {job.queue for job in self.jobs.values()} | view.accounts.keys()
         for name in sorted(names):
-            account = view.account(name)
+            account = view.accounts[name]
             assert _some(account.allocated) == _some(self.used(name)), name
             assert _some(account.requested) == _some(self.asked(name)), name
             owed: Counter[str] = Counter()
@@ -416,7 +416,7 @@ class Ledger:
                 used = self._used_by(job.name)
                 least = least_of(job)
                 if any(other == job.name for other, _n in self.done):
-                    least = Counter(view.job_states[job.name].min_resources)
+                    least = Counter(view.job_states[job.name].facts.min_resources)
                 if view.job_states[job.name].phase is Phase.INQUEUE:
                     owed.update({r: max(0, n - used[r]) for r, n in least.items()})
                 if job.is_elastic:

@@ -207,7 +207,7 @@ def test_a_job_that_changes_its_queue_counts_there() -> None:
     story.arrives(job("j", queue="p"))
 
     assert story.arrives(job("j", queue="q")) == []
-    assert story.engine.view.account("q").allocated[NPU] == 8000
+    assert story.engine.view.accounts["q"].allocated[NPU] == 8000
 
 
 def test_a_waiting_job_that_asks_for_less_is_placed() -> None:
@@ -310,7 +310,7 @@ def test_a_pod_that_ended_well_is_not_placed_again() -> None:
     said = story.hears(PodsGone("j", (0,), succeeded=True), now=1)
 
     assert said == ["bind next: 0 on a 01234567"]
-    assert story.engine.view.account("default").requested[NPU] == 16000
+    assert story.engine.view.accounts["default"].requested[NPU] == 16000
 
 
 def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
@@ -1099,7 +1099,7 @@ def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     cycle = story.engine.cycle
     (line,) = cycle.pending.waiting.lines
     cycle.pending.pass_over("default")
-    cycle.victim_search.forget_failed()
+    cycle.victim_search.begin(resumes=False)
 
     assert cycle.pending.is_satisfied("default")
 

@@ -26,7 +26,7 @@ from ringleaf.framework.statement import Statement
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed, Reason, Waiting
-from ringleaf.model.demand import Demand
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import Firmness, Schema
@@ -887,6 +887,29 @@ def test_bars_may_open_as_pods_are_placed() -> None:
         return np.arange(8) <= int((cluster.free == 0).sum())
 
     assert isinstance(Session(cluster, bars=bars).decide(Job("j", A2, 1, MANY)), Placed)
+
+
+@pytest.mark.parametrize(
+    ("per_role", "demand", "times"),
+    [
+        pytest.param(False, NOTHING, 3, id="for every pod"),
+        pytest.param(True, NOTHING, 1, id="once for a role, if it says so"),
+        pytest.param(True, Demand(ports=("TCP/1",)), 3, id="not where pods heed pods"),
+    ],
+)
+def test_how_often_bars_are_asked_that_refuse_no_node(
+    demand: Demand, times: int, *, per_role: bool
+) -> None:
+    asked = []
+
+    def bars(_job: Job, role: Role) -> None:
+        asked.append(role)
+
+    session = Session(whole(*"abc"), bars=bars, per_role=per_role)
+    decision = session.decide(Job("j", A2, 8, 3, demand=demand))
+
+    assert isinstance(decision, Placed)
+    assert len(asked) == times
 
 
 def test_only_so_many_orders_of_nodes_are_kept() -> None:

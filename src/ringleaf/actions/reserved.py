@@ -73,19 +73,6 @@ def _placed_with(
         return found
 
 
-def heed_budget(cycle: Cycle) -> bool:
-    """Whether reservations may be made; they end once their budget is used up."""
-    reservations = cycle.reservations
-    budget, idle = reservations.idle.budget, reservations.idle.chips
-    if cycle.framework.conf.reservation.idle_budget and not (idle or budget.used):
-        return True
-    cycle.wake_at(budget.update(reservations.idle.limit, idle))
-    for reservation in reservations.aged if budget.is_spent else ():
-        give_up(cycle, reservation, Outcome.SPENT)
-        cycle.pending.add(cycle.view.job_states[reservation.job.name])
-    return not budget.is_spent
-
-
 def give_up(
     cycle: Cycle, reservation: Reservation, outcome: Outcome = Outcome.RELEASED
 ) -> None:

@@ -43,7 +43,7 @@ def _lacks_pods(cycle: Cycle, job_state: JobState, *, hints: bool) -> Waiting:
         assert job_state.history.why is not None, "a job that backs off has a reason"
         return replace(found, because=f"{found.because}; {job_state.history.why.words}")
     with Statement(cycle.view.cluster) as statement:
-        cycle.repairs.let_go(name, statement)
+        cycle.failures.repairs.let_go(name, statement)
         return cycle.placer.why_short(job_state, hints=hints)
 
 
@@ -60,7 +60,7 @@ def _pending(cycle: Cycle, job_state: JobState) -> Waiting:
         reservation = cycle.reservations.get(job.name)
         if reservation is not None:
             statement.drop(reservation.owner)
-        cycle.repairs.let_go(job.name, statement)
+        cycle.failures.repairs.let_go(job.name, statement)
         with Statement(cycle.view.cluster):
             fits = session.place(job) is not None
         if fits:

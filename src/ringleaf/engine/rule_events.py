@@ -58,7 +58,7 @@ class RuleEvents:
         if not cycle.framework.decides:
             self._jobs.invalid.clear()  # a standby reported nothing
         cycle.victim_search.resume = None
-        cycle.victim_search.forget_failed()
+        cycle.victim_search.begin(resumes=False)
         cycle.framework.configure(conf)
         cycle.changes.note(Change.RULES_CHANGED)
         for reservation in cycle.reservations:
@@ -74,7 +74,7 @@ class RuleEvents:
                 self._jobs.never(job_state, never)
                 continue
             if job.recovery != job_state.job.recovery:
-                cycle.repairs.suspects[job.name] = None
+                cycle.failures.repairs.suspects[job.name] = None
             if job != job_state.job:
                 self._state.respec(job_state, job)
             self._lifecycle.wait_if_short(job_state)
@@ -84,6 +84,6 @@ class RuleEvents:
 
     def _is_complete(self, job_state: JobState) -> bool:
         """Whether a job runs with all its pods, and nothing is wrong with it."""
-        repaired = job_state.job.name in self._cycle.repairs
+        repaired = job_state.job.name in self._cycle.failures.repairs.open
         runs = job_state.phase is Phase.RUNNING and not job_state.terminating
         return runs and not repaired and not job_state.missing

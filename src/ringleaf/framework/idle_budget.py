@@ -76,7 +76,8 @@ class IdleBudget:
     def __init__(self) -> None:
         self._buckets: deque[tuple[float, float]] = deque()
         """The end of each bucket, and its chip-seconds; the oldest first."""
-        self._now = -inf
+        self.now = -inf
+        """Until when it was added up."""
         self.used = 0.0
         """The sum of all buckets."""
         self.kept_idle = 0.0
@@ -93,7 +94,7 @@ class IdleBudget:
     def account_at(self, now: float, idle: int) -> IdleAccount:
         """The same at *now*, if *idle* chips are kept since the last count."""
         then = IdleBudget()
-        then._buckets, then._now = self._buckets.copy(), self._now
+        then._buckets, then.now = self._buckets.copy(), self.now
         then.count(now, idle)
         return IdleAccount((*then._buckets,), self.is_spent, (*self._ended,))
 
@@ -103,7 +104,7 @@ class IdleBudget:
         What it has of a bucket that is counted here as well may be the same; what is
         not over yet was written by another clock.
         """
-        last = self._now + BUCKET_S
+        last = self.now + BUCKET_S
         buckets = {end: amount for end, amount in account.buckets if end <= last}
         for end, amount in self._buckets:
             buckets[end] = max(buckets.get(end, 0.0), amount)
@@ -122,15 +123,15 @@ class IdleBudget:
 
         Gives the seconds between them.
         """
-        begin, self._now = self._now, max(now, self._now)
-        seconds = 0.0 if begin == -inf else self._now - begin
+        begin, self.now = self.now, max(now, self.now)
+        seconds = 0.0 if begin == -inf else self.now - begin
         if not (seconds and idle):
             self._forget()
             return seconds
         self.kept_idle += idle * seconds
-        while begin < self._now:
+        while begin < self.now:
             bucket = (begin // BUCKET_S + 1) * BUCKET_S
-            end = min(bucket, self._now)
+            end = min(bucket, self.now)
             self._add(bucket, idle * (end - begin))
             begin = end
         self._forget()
@@ -138,7 +139,7 @@ class IdleBudget:
 
     def kept_until(self, now: float, idle: int) -> float:
         """Chip-seconds kept idle until *now*, if *idle* are since the last count."""
-        return self.kept_idle + (idle * max(0.0, now - self._now) if idle else 0.0)
+        return self.kept_idle + (idle * max(0.0, now - self.now) if idle else 0.0)
 
     def _add(self, bucket: float, amount: float) -> None:
         if self._buckets and self._buckets[-1][0] == bucket:
@@ -147,7 +148,7 @@ class IdleBudget:
 
     def _forget(self) -> None:
         """Drop buckets that are too old."""
-        while self._buckets and self._buckets[0][0] + WINDOW_S <= self._now:
+        while self._buckets and self._buckets[0][0] + WINDOW_S <= self.now:
             self._buckets.popleft()
         self.used = sum(amount for _end, amount in self._buckets)
 
@@ -165,7 +166,7 @@ class IdleBudget:
             self.is_spent = True
         if self.is_spent:
             return self.resumes_at(limit)
-        return self._now + (limit - self.used) / idle if idle else inf
+        return self.now + (limit - self.used) / idle if idle else inf
 
     def resumes_at(self, limit: float) -> float:
         """When half of *limit* will be available again, if nothing is added."""

@@ -1,7 +1,5 @@
 """What is reported of jobs, each thing once."""
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from ringleaf.framework.framework import Framework
@@ -24,10 +22,6 @@ class Reports:
         """Pending jobs of which no reason was reported yet."""
         self.admitted: list[str] = []
         """Jobs that were admitted in this cycle."""
-
-    def begin(self) -> None:
-        """A new cycle begins."""
-        self.out, self.admitted = [], []
 
     def report(
         self,
@@ -92,15 +86,6 @@ class Reports:
         if never is None:
             return why
         return QueueReason(PendingCause.IMPOSSIBLE, why.queue, detail=never.words)
-
-    def report_unreported(
-        self, why: Iterable[tuple[JobState, Waiting | QueueReason | None]]
-    ) -> None:
-        """Report of jobs behind others *why* they are pending."""
-        for job_state, reason in why:
-            others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
-            self.report_pending(job_state, reason or others, behind=not reason)
-        self.unreported = {}
 
     def _warnings(self, job_state: JobState) -> tuple[str, ...]:
         return warnings_of(job_state.job, self._state.settings)

@@ -30,7 +30,6 @@ class Reservations:
         self._state, self._framework, self._changes = state, framework, changes
         self.by_job: dict[str, Reservation] = {}
         self._sums = ReservedSums()
-        state.handlers.append(self._sums.job_changed)
         self.idle = IdleTime(state, framework, self._sums)
         self.planning = Planning(changes)
         self._made = 0
@@ -44,8 +43,11 @@ class Reservations:
 
     def begin(self, now: float) -> None:
         """A new cycle begins."""
-        self.idle.count(now)
-        self.planning.cost = 0
+        budget, self.planning.cost = self.idle.budget, 0
+        if self.by_job or budget.used:
+            self.idle.count(now)
+        else:
+            budget.now = max(now, budget.now)
 
     def __bool__(self) -> bool:
         return bool(self.by_job)
@@ -159,6 +161,8 @@ class Reservations:
         """Make a reservation, and hold what of it is free."""
         self._made += 1
         reservation.number = self._made
+        if not self.by_job:
+            self._state.handlers.append(self._sums.job_changed)
         self.by_job[job_state.job.name] = reservation
         self._sums.add(reservation)
         for node in reservation.nodes:
@@ -174,6 +178,8 @@ class Reservations:
         """Forget a reservation; what it holds stays held."""
         del self.by_job[reservation.job.name]
         self.idle.ended(reservation, outcome)
+        if not self.by_job:
+            self._state.handlers.remove(self._sums.job_changed)
         self.tried.discard(reservation)
         self.over_quota.discard(reservation)
         self._changes.note(Change.RESERVATION_ENDED)

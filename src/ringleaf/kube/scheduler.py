@@ -896,7 +896,7 @@ class Scheduler:
             found = self._mind.explain(name, hints=False)
             if isinstance(found, Waiting):
                 lacking, n_nodes = (
-                    job_state.min_pods - job_state.ready,
+                    job_state.facts.min_pods - job_state.ready,
                     len(view.cluster),
                 )
                 self.metrics.waits(name, found.reasons, n_nodes, lacking)

@@ -164,7 +164,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     @property
     def is_elastic(self) -> bool:
         """Whether it may start with fewer pods than it has."""
-        return self.min_pods < self.n_pods
+        return self.min_available is not None and self.min_pods < self.n_pods
 
     def min_available_of(self, role: Role) -> int:
         """Pods of *role* without which it does not start.
@@ -250,12 +250,9 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> [Job("j", product, 8, 2, min_available=n).min_pods for n in (0, 3)]
         [1, 2]
         """
-        n_pods = self.n_pods
-        return (
-            n_pods
-            if self.min_available is None
-            else min(max(1, self.min_available), n_pods)
-        )
+        if self.min_available is None:
+            return self.n_pods
+        return min(max(1, self.min_available), self.n_pods)
 
     @property
     def role_ranks(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:

@@ -53,11 +53,7 @@ class Obstacle(Struct, frozen=True):
 
 
 def job_reasons(
-    cluster: Cluster,
-    request: Request,
-    job: Job,
-    settings: Settings,
-    excluded: Excluded,
+    cluster: Cluster, request: Request, job: Job, settings: Settings, excluded: Excluded
 ) -> NDArray[np.int8]:
     """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
     reasons = node_reasons(cluster, request, excluded)

@@ -20,9 +20,7 @@ from ringleaf.policies.gang import NodeAssignment, block_layout
 from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, stays_inside
 from ringleaf.policies.repair import missing_replicas, without_pods
 from ringleaf.policies.superpods import BlockLayout, superpods_of
-from ringleaf.policies.switches import (
-    leaf_table,
-)
+from ringleaf.policies.switches import leaf_table
 
 
 def superpod_obstacle(

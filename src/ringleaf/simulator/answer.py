@@ -58,10 +58,7 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
         body["placements"] = [
             placement_told(cluster, placement) for placement in decision.placements
         ]
-        body["annotations"] = [
-            pod_annotations(cluster, decision, placement)
-            for placement in decision.placements
-        ]
+        body["annotations"] = pod_annotations(cluster, decision)
     elif isinstance(decision, Invalid):
         body |= {
             "verdict": "invalid",
