@@ -106,8 +106,9 @@ class Engine:
         if cycle.framework.decides:
             handle_faults(cycle)
             cycle.run(self.verbs, reconcile_moved)
-        cycle.end(next_look)
-        return cycle.reports.out
+        if not cycle.has_more:
+            cycle.end(next_look(cycle))
+        return cycle.out
 
     def _hear(self, events: Iterable[Event]) -> None:
         """Note what has happened.
@@ -145,12 +146,12 @@ class Engine:
     @property
     def fault_log(self) -> FaultLog:
         """Every fault with its life."""
-        return self.cycle.failures.repairs.fault_log
+        return self.cycle.repairs.fault_log
 
     @property
     def deletions(self) -> Iterable[Deletion]:
         """What was deleted lately because of faults, which the rate limit counts."""
-        return self.cycle.failures.repairs.rate_limit.deletions
+        return self.cycle.repairs.rate_limit.deletions
 
     @property
     def run_times(self) -> RunTimes:
@@ -160,7 +161,7 @@ class Engine:
     @property
     def repairs(self) -> Mapping[str, Repair]:
         """What is being repaired, by the name of the job."""
-        return self.cycle.failures.repairs.open
+        return self.cycle.repairs.open
 
     def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it is pending, with what would help.

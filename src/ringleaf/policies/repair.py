@@ -22,7 +22,9 @@ from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
-from ringleaf.model.placement import Placement
+from ringleaf.model.placement import (
+    Placement,
+)
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,
@@ -33,7 +35,12 @@ from ringleaf.policies.fit import (
     of_right_product,
     request_of,
 )
-from ringleaf.policies.gang import NodeAssignment, assign_blocks, cut_into, whole_first
+from ringleaf.policies.gang import (
+    NodeAssignment,
+    assign_blocks,
+    cut_into,
+    whole_first,
+)
 from ringleaf.policies.superpods import (
     BlockLayout,
     Superpods,

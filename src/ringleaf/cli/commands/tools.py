@@ -31,18 +31,14 @@ class Table(NamedTuple):
 
     node: Annotated[
         str | None,
-        Option(
-            "COLUMN",
-            "Column with the node.",
-            default="node, name, host, hostname, ip or server_ip, else the first",
-        ),
+        Option("COLUMN", "Column with the node.", default="the first"),
     ] = None
     leaf: Annotated[
         str | None,
         Option(
             "COLUMN[,COLUMN...]",
             "Columns that together name the leaf.",
-            default="leaf, tor, switch or rack, with rooms and other wider locations",
+            default="the last, with rooms and other locations before it",
         ),
     ] = None
 
