@@ -136,7 +136,7 @@ def bench_idle(console: Console) -> float:
         for i in range(100):
             engine.handle(JobArrived(Job(f"w{i}", BOX, 16, 2)), 0.0)
         costs.append(timed(lambda: engine.handle(TimerFired(), 1.0), IDLE))  # noqa: B023
-    table.add_row("idle cycle, 100 jobs wait", *(f"{c * 1e3:.0f} us" for c in costs))
+    table.add_row("idle cycle, 100 jobs wait", *(f"{c * 1e3:.0f} µs" for c in costs))
     console.print(table)
     return max(costs)
 

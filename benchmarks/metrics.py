@@ -143,7 +143,7 @@ def main() -> int:
     table.add_row("the longest step of it", f"{step:.1f} ms")
     table.add_row("series of the page", f"{len(lines):,}")
     table.add_row("size of the page", f"{len(body) / 1024:.0f} KiB")
-    table.add_row("counting one binding", f"{bind:.2f} us")
+    table.add_row("counting one binding", f"{bind:.2f} µs")
     Console().print(table)
     return int(step > MOST_STEP_MS or bind > MOST_BIND_US)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ringleaf.actions.allocate import attempt
 from ringleaf.engine.event import JobGone, PodsGone, QueueChanged
 from ringleaf.framework import placer
 from ringleaf.framework.instruction import Report
@@ -205,6 +206,17 @@ def test_a_job_is_tried_again_only_when_something_is_free_that_was_not() -> None
     assert story.running == {"old": [1], "k": [0]}
 
 
+def test_a_line_can_be_tried_alone() -> None:
+    story = Story("a", conf=conf("allocate"))
+    story.arrives(job("runs"), job("waits"))
+    cycle = story.engine.cycle
+    line = cycle.pending.waiting.line_of("waits")
+
+    assert attempt(cycle, line) is False
+    story.hears(JobGone("runs"))
+    assert "waits" not in cycle.pending.waiting
+
+
 def test_all_nodes_are_considered_and_ties_go_by_name() -> None:
     story = Story([node(f"n{i:03}") for i in range(150)], conf=ALLOCATE)
 
@@ -247,7 +259,7 @@ def test_a_started_job_is_running() -> None:
 
     assert story.phase("j") is Phase.RUNNING
     assert story.engine.view.job_states["j"].started == 4
-    assert story.engine.view.account("default").inqueue.get(NPU, 0) == 0
+    assert story.engine.view.accounts["default"].inqueue.get(NPU, 0) == 0
 
 
 def test_requests_that_find_no_place_are_kept_within_bounds(

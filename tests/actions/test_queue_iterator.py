@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.actions.attempt import attempt
+from ringleaf.actions.allocate import attempt
 from ringleaf.engine.event import JobArrived
-from ringleaf.framework import budget
+from ringleaf.framework import budget, job_state
 from ringleaf.framework.budget import REFUSED, TRIED
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.pending_queue import EquivalenceClass
@@ -100,8 +100,8 @@ def test_a_call_tries_fewer_jobs_the_more_they_say_of_nodes_and_pods(
     of_pods: int,
 ) -> None:
     """Such a try takes as long as several others."""
-    monkeypatch.setattr(budget, "OF_NODES", 16 / (TRIED + REFUSED))
-    monkeypatch.setattr(budget, "OF_PODS", 6 / (TRIED + REFUSED))
+    monkeypatch.setattr(job_state, "OF_NODES", 16 / (TRIED + REFUSED))
+    monkeypatch.setattr(job_state, "OF_PODS", 6 / (TRIED + REFUSED))
     found = story()
     asks = [replace(says, resources=(("cpu", 1000 + i),)) for i in range(12)]
     jobs = [
@@ -142,9 +142,14 @@ def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
     found.hears(*distinct("p", 12, queue="p"), most=64)
     names: list[str] = []
 
-    def noted(cycle: Cycle, line: EquivalenceClass, *rest: Any) -> bool:  # noqa: ANN401
+    def noted(
+        cycle: Cycle,
+        line: EquivalenceClass,
+        *rest: Any,  # noqa: ANN401
+        **more: Any,  # noqa: ANN401
+    ) -> bool:
         names.append(line.front[1].job.name)
-        return attempt(cycle, line, *rest)
+        return attempt(cycle, line, *rest, **more)
 
     monkeypatch.setattr(import_module("ringleaf.actions.allocate"), "attempt", noted)
     monkeypatch.setattr(budget, "TRIES", 6 * REFUSED)

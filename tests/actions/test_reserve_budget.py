@@ -3,7 +3,8 @@
 import pytest
 
 from ringleaf.config.conf import Conf
-from ringleaf.engine.event import JobGone
+from ringleaf.engine.event import ConfChanged, IdleAccountKnown, JobGone
+from ringleaf.framework.idle_budget import EndedReservation, Outcome
 from tests.engine.story import Story, conf, job
 
 HOUR_S = 3600.0
@@ -154,3 +155,47 @@ def test_a_job_for_which_a_reservation_is_cheap_gets_it_though_it_is_not_first()
 
     assert "reserved less" in said
     assert "big" not in story.engine.reservations
+
+
+def ended(story: Story) -> list[EndedReservation]:
+    return [*story.engine.cycle.reservations.idle.budget.account.ended]
+
+
+def test_what_each_reservation_cost_is_known_after_its_end() -> None:
+    story = draining(0.1)
+
+    story.hears(JobGone("one"), now=10 + HOUR_S)
+
+    assert ended(story) == [
+        EndedReservation("big", 10, 10 + HOUR_S, 8 * HOUR_S, Outcome.STARTED)
+    ]
+
+
+@pytest.mark.parametrize("why", ["the budget", "its job", "the rules"])
+def test_a_reservation_that_ends_otherwise_says_so(why: str) -> None:
+    story, outcome = draining(0.1), Outcome.RELEASED
+    if why == "the budget":
+        story.wakes(10 + 4.8 * HOUR_S)
+        outcome = Outcome.SPENT
+    elif why == "its job":
+        story.hears(JobGone("big"), now=HOUR_S)
+    else:
+        story.hears(ConfChanged(sparing(0.2)), now=HOUR_S)
+
+    assert [each.outcome for each in ended(story)] == [outcome]
+
+
+def test_the_next_leader_makes_none_while_the_budget_is_used_up() -> None:
+    story = draining(0.1)
+    story.wakes(10 + 4.8 * HOUR_S)
+    account = story.engine.cycle.reservations.idle.account(5 * HOUR_S)
+    other = Story("a b", conf=sparing(0.1))
+    other.hears(IdleAccountKnown(account), now=5 * HOUR_S)
+
+    other.arrives(job("one"), job("big", 8, 2), now=5 * HOUR_S)
+    said = other.wakes(6 * HOUR_S)
+
+    assert "reserved big" not in said
+    assert other.engine.cycle.reservations.idle.suspended_until == (
+        DAY_S + 2.5 * HOUR_S
+    )

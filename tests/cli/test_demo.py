@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli import demo
+from ringleaf.cli.init import write_starter
 from ringleaf.report.measures import Table
 from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import in_a_sentence
@@ -54,6 +56,36 @@ def test_what_a_demo_prints_to_type_gives_the_same_figures(
     again = ringleaf(*shlex.split(command), "--seeds=1", "--json")
 
     assert json.loads(ringleaf("demo", *out, "--json").out) == json.loads(again.out)
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"),
+    [
+        (".venv/bin/ringleaf", ".venv/bin/ringleaf"),
+        ("my env/bin/ringleaf", "'my env/bin/ringleaf'"),
+        ("ringleaf", "ringleaf"),
+        (".venv/bin/kubectl-ringleaf", "kubectl ringleaf"),
+        ("src/ringleaf/__main__.py", "ringleaf"),
+    ],
+)
+def test_init_says_how_to_call_the_next_command(
+    started: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [started])
+
+    assert write_starter("conf", str(tmp_path / "new"), as_json=False) == 0
+
+    assert f"next: {shown} check-conf {tmp_path}/new\n" in capsys.readouterr().out
+
+    (tmp_path / "ringleaf").touch(mode=0o755)
+    write_starter("conf", str(tmp_path / "newer"), as_json=False)
+    plain = shown if shown.startswith("kubectl") else "ringleaf"
+    assert f"next: {plain} check-conf" in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_is_told_before_anything_is_played(

@@ -128,7 +128,7 @@ def test_what_becomes_of_a_pod_follows_from_the_labels_of_its_job(
     recovery: Recovery, fault: Fault, lot: str
 ) -> None:
     engine = engine_with(replace(A, recovery=recovery), nodes=(N0,))
-    book = engine.cycle.repairs.fault_log = FaultLog()
+    book = engine.cycle.failures.repairs.fault_log = FaultLog()
 
     told = told_of(engine, fault)
 
@@ -166,7 +166,7 @@ def test_a_job_that_is_repaired_says_so_and_one_that_is_held_back_why() -> None:
 
 def test_retries_that_are_used_up_are_counted() -> None:
     engine, fault = engine_with(A), Fault("a", Cause.POD, "pod 0")
-    used = engine.cycle.repairs.retries_used
+    used = engine.cycle.failures.repairs.retries_used
 
     used["a"] = 1
     told = told_of(engine, fault)
@@ -561,7 +561,7 @@ def test_d39_where_the_default_counts_it_is_named() -> None:
     given = {"default-fault-scheduling": "force"}
     plain = replace(A, recovery=Recovery())
     engine = engine_with(plain, nodes=(N0,))
-    engine.cycle.repairs.fault_log = FaultLog()
+    engine.cycle.failures.repairs.fault_log = FaultLog()
     changed = conf("allocate", PLAIN, **{"init-params": given})
     engine.handle_all([ConfChanged(changed.quiet)], 1.0)
 

@@ -32,8 +32,10 @@ NEXT = {
 
 
 MORE = (
-    "hint: put in your own leaves and nodes first; fewer than 2,000 chips suit "
-    "--workload helios-gang, fewer than 500 philly, fewer than 128 pai\n"
+    "hint: put in your own leaves and nodes first; "
+    "fewer than 2,000 chips: --workload helios-gang --load 1.1 --jobs 2000, "
+    "fewer than 500 chips: --workload philly --load 0.9 --jobs 6000, "
+    "fewer than 128 chips: --workload pai --load 0.9 --jobs 2000\n"
 )
 
 

@@ -11,12 +11,14 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import recalled
 from ringleaf.cli.standing import explain_in, target_of
 from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
-from ringleaf.engine.event import RepairKnown
+from ringleaf.engine.event import RepairKnown, RunTimesKnown
+from ringleaf.framework.instruction import Report
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
-from ringleaf.kube.objects import Pod
+from ringleaf.kube.objects import NodeObject, Pod
+from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from ringleaf.model.run_time import Similarity
 from tests.kube.stage import LEARNING, NPU, Stage, node, pod
@@ -123,7 +125,7 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
 def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None:
     stage = Stage("a", conf=LEARNING)
     series = RunSeries(Similarity.USER, "default", "default", steps=(24,) * 9)
-    stage.world.put_run_times([series])
+    stage.world.put_note(RunTimesKnown((series,)))
     stage.pod("old")
     stage.cycle()
     stage.pods["default/old"]["status"]["startTime"] = "1970-01-01T00:10:00Z"
@@ -175,8 +177,43 @@ def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:
     (found,) = asked(stage, *gang("big", 2)).outcomes
 
     assert found.verdict == "pending"
-    assert found.start is not None
-    assert found.start.words(()) == "would not start if every running job ended"
+    assert found.start is None
+    assert isinstance(found.decision, Waiting)
+    assert found.decision.impossible == NEVER
+
+
+NEVER = (
+    "cannot start on this cluster, however empty: its 1 node of atlas-800t-a2 has room "
+    "for 1 of 2 pods"
+)
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_one_for_which_there_are_too_few_nodes_is_told_the_same_everywhere(
+    explain: Explain, capfd: pytest.CaptureFixture[str], *, rejects: bool
+) -> None:
+    """Whether the job is tried, or rejected because others fill the cluster."""
+    stage = Stage("a")
+    if rejects:
+        stage.pod("old")
+    stage.cycle()
+    print_answer(asked(stage, *gang("big", 2)))
+    planned = capfd.readouterr().out
+    stage.gang("big", 2)
+    stage.cycle()
+
+    _status, explained = explain(stage, "job/big")
+    _status, on_node = explain(stage, "job/big", "a")
+
+    (event,) = [each for each in stage.said if isinstance(each, Report)]
+    for said in (planned, explained, event.message):
+        assert NEVER in " ".join(said.split())
+    assert "not on this cluster" in planned
+    assert rejects or NEVER in " ".join(on_node.split())
+    for said in (planned, explained):
+        assert "ended" not in said
+        assert "must end first" not in said
+        assert "add nodes of atlas-800t-a2, or request at most 1 pod" in said
 
 
 def test_one_that_can_never_run_is_invalid() -> None:
@@ -350,6 +387,73 @@ def test_one_that_could_start_now_is_not_called_bound(explain: Explain) -> None:
 
     assert status == 1
     assert "it is not bound yet: a scheduler would place it here now" in out
+
+
+REFUSED = (
+    "pod 'new' was not bound: 403 ValidatingAdmissionPolicy 'chips' denied request"
+)
+
+
+def observed(stage: Stage) -> Look:
+    """What the commands see of a stage."""
+    world = Observed(("ringleaf",))
+    world.put_nodes(
+        [msgspec.convert(each, NodeObject) for each in stage.nodes.values()]
+    )
+    world.put_pods([msgspec.convert(each, Pod) for each in stage.pods.values()])
+    return Look(world, stage.now)
+
+
+def unbound_stage() -> Stage:
+    """The API server refuses to bind a pod that fits."""
+    stage = Stage("a")
+    stage.pod("new")
+    said = {"type": "PodScheduled", "status": "False", "message": REFUSED}
+    said["lastTransitionTime"] = "1970-01-01T00:15:16Z"
+    stage.pods["default/new"]["status"]["conditions"] = [said]
+    return stage
+
+
+def test_a_pod_that_could_not_be_bound_is_pending_and_told_why_first(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    target = target_of("pod/new", "default")
+    assert target is not None
+
+    status = explain_in(observed(unbound_stage()), target, None, 3, as_json=False)
+    out = capfd.readouterr().out
+    explain_in(observed(unbound_stage()), target, None, 3, as_json=True)
+    plain = json.loads(capfd.readouterr().out)
+
+    head, first, *_others = out.splitlines()
+    assert status == 1
+    assert head == "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): pending"
+    assert first == (
+        "  its last binding failed 84 s ago: 403 ValidatingAdmissionPolicy 'chips' "
+        "denied request"
+    )
+    assert "running" not in out
+    assert "pending since" in out
+    assert "it is not bound yet: a scheduler would place it here now" in out
+    assert plain["phase"] == "inqueue"
+    assert plain["last-binding"] == {"at": 916, "why": first.partition("ago: ")[2]}
+
+
+def test_a_job_that_is_not_bound_is_marked_where_another_waits_for_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    stage = unbound_stage()
+    stage.pod("second")
+    target = target_of("pod/second", "default")
+    assert target is not None
+
+    explain_in(observed(stage), target, None, 3, as_json=False)
+
+    out = " ".join(capfd.readouterr().out.split())
+    assert "once 'pod default/new' (not bound) has ended" in out
+    assert "Would start if this job ended: pod default/new (not bound)" in out
 
 
 def test_a_gang_that_lacks_pods_is_told_what_is_missing(explain: Explain) -> None:

@@ -71,7 +71,7 @@ def test_the_json_is_the_summary_that_is_written(
     assert told == json.loads((tmp_path / "summary.json").read_text())
     assert told["cluster"]["chips"] == 256
     assert told["jobs"]["over"] == 300
-    assert told["asked"]["seed"] == 0
+    assert told["options"]["seed"] == 0
     assert told["measures"]["jobs"]["ended"] == 300
 
 

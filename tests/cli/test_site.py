@@ -39,6 +39,18 @@ def test_a_table_has_leaves_by_the_columns_that_are_told() -> None:
     assert [leaf.name for leaf in place.site.leaves] == ["A/1", "A/2", "B/1"]
 
 
+def test_the_leaf_of_a_table_that_is_not_told_is_told_by_converting_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "racks.csv"
+    file.write_text("name,slot,product\na,0,x\n")
+
+    with pytest.raises(
+        BadUse, match=f"topology convert {file} --leaf COLUMN --to scenario > cluster"
+    ):
+        find_place(str(file))
+
+
 def test_a_scenario_is_a_cluster_without_its_jobs() -> None:
     place = find_place(str(ROOT / "examples" / "busy-leaves.yaml"))
 

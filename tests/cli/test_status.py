@@ -6,8 +6,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from ringleaf.cli.live import moment
 from ringleaf.cli.status import HELD, NO_LIVES, Lead, Screen, status_of
 from ringleaf.cli.watching import Status, fitting
+from ringleaf.engine.event import IdleAccountKnown
+from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome
 from ringleaf.kube.leader import Lease, LeaseSpec
 from ringleaf.kube.lives import Lives
 from ringleaf.kube.look import Look, Observed
@@ -18,9 +21,11 @@ from tests.kube.stage import NPU, Stage, node
 Plain = dict[str, Any]
 
 
-def observed(stage: Stage) -> Observed:
-    """The objects of *stage*, as somebody sees them who looks."""
+def observed(stage: Stage, account: IdleAccount | None = None) -> Observed:
+    """The objects of *stage*, and what was written down of reservations."""
     world = Observed(("ringleaf",))
+    if account is not None:
+        world.put_note(IdleAccountKnown(account))
     read = msgspec.convert
     world.put_nodes(read([*stage.nodes.values()], list[NodeObject]))
     world.put_groups(read([*stage.groups.values()], list[PodGroup]))
@@ -28,8 +33,10 @@ def observed(stage: Stage) -> Observed:
     return world
 
 
-def status(stage: Stage, lives: Lives = NO_LIVES) -> Plain:
-    world = observed(stage)
+def status(
+    stage: Stage, lives: Lives = NO_LIVES, account: IdleAccount | None = None
+) -> Plain:
+    world = observed(stage, account)
     found = status_of(Look(world, stage.now), world, lives)
     return found | {"leader": lead().plain(0.0)}
 
@@ -330,3 +337,43 @@ def test_a_screen_that_follows_the_cluster_shows_what_it_has_no_room_for(
     lines = capture.get().splitlines()
     assert len(lines) <= height
     assert any("more" in line for line in lines) == (height < 200)
+
+
+def test_what_reservations_cost_and_what_became_of_them_is_shown() -> None:
+    stage = Stage("a")
+    stage.cycle()
+    now = stage.now
+    hours = [
+        ("default/big", 2, 8 * 3600.0, Outcome.STARTED),
+        ("default/all", 1, 3600.0, Outcome.SPENT),
+    ]
+    ended = [
+        EndedReservation(job, now - 3600 * (ago + 1), now - 3600 * ago, kept, outcome)
+        for job, ago, kept, outcome in hours
+    ]
+    account = IdleAccount(((now, 9 * 3600.0),), is_spent=True, ended=(*ended,))
+
+    found = status(stage, account=account)
+
+    assert found["reservations"]["chip-seconds"] == 9 * 3600
+    assert found["reservations"]["budget-used"] == pytest.approx(
+        9 / (0.05 * 8 * 24), 1e-3
+    )
+    lines = shown(found)
+    start = next(i for i, line in enumerate(lines) if line.startswith("reservations"))
+    kept = "reservations kept 9.0 chip-hours idle in the last 24 hours"
+    assert lines[start : start + 2] == [
+        f"{kept}: 94% of their budget,",
+        f"none is made until {moment(now + 24 * 3600)}",
+    ]
+    rows = [line.split() for line in lines[start + 2 :] if "default/" in line]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("default/all", "1"),
+        ("default/big", "2"),
+    ]
+    assert any(line.endswith("started") for line in lines)
+    assert any("used up" in line for line in lines)
+
+
+def test_nothing_is_said_of_reservations_where_there_were_none() -> None:
+    assert not any(line.startswith("reserv") for line in shown(status(Stage("a"))))

@@ -367,11 +367,13 @@ def test_csv_by_named_columns(ringleaf: Ringleaf) -> None:
 @pytest.mark.parametrize(
     ("text", "options"),
     [
-        ("n,l\na,x\n", ()),
-        ("\ufeffn,l\r\n\r\na,x\r\n", ()),
-        ("n,l\na,x", ()),
+        ("node,leaf\na,x\n", ()),
+        ("\ufeffnode,leaf\r\n\r\na,x\r\n", ()),
+        ("Rack,ip\nx,a", ()),
         ("when: now,n,l\n0,a,x\n", ("--node", "n", "--leaf", "l")),
-        ('"n","l"\n"a","x"\n', ()),
+        ('"n","leaf"\n"a","x"\n', ()),
+        ("rack,node\nx,a\n", ()),
+        ("tor,server_ip\nx,a\n", ()),
     ],
 )
 def test_csv_is_known_by_its_header_or_the_options(
@@ -396,9 +398,25 @@ def test_csv_is_known_by_its_header_or_the_options(
         ("n,l\na\n", (), "line 2 has 1 columns, want 2"),
         ("n,l\n,x\n", (), "line 2: n is '', want 1 to 253 printable characters"),
         ("n,l\na,\x1b\n", (), r"line 2: l is '\x1b', want 1 to 253 printable char"),
-        ("n,n\na,x\n", (), "--node is 'n', want one column of 'n', 'n'"),
+        ("n,n\na,x\n", (), "--leaf is 'n', want one column of 'n', 'n'"),
         ("n,l\n", ("--leaf", "rack"), "--leaf is 'rack', want one column of 'n', 'l'"),
         ("n,l\n", ("--node", "ip"), "--node is 'ip', want one column of 'n', 'l'"),
+        (
+            "name,slot,product\na,0,x\n",
+            (),
+            (
+                "cannot tell the leaf column from 'slot', 'product', want a column "
+                "named leaf, tor, switch or rack; hint: --leaf COLUMN\n"
+            ),
+        ),
+        (
+            "name;room;rack\na;A;1\n",
+            ("--node", "name"),
+            (
+                "the header is ['name;room;rack'], want columns for node and leaf; "
+                "hint: columns are separated by semicolons, want commas\n"
+            ),
+        ),
         ("n\na\n", ("--node", "n"), "the header is ['n'], want columns for node and"),
         ('n,l\n"a"b,x\n', (), "line 2: no CSV: ',' expected after '\"'"),
         ('{"tor_count":4,"server_list":3}', (), "server_list is 3, want a list of le"),
@@ -737,10 +755,7 @@ def leaves(
             "node,hut,rack\na,A,1\nb,B,1\n",
             (),
             ["1"],
-            (
-                "column 'hut' is not used: the leaf is named by rack; "
-                "hint: --leaf hut,rack if the leaf is named by both"
-            ),
+            "column 'hut' is not used: the leaf is named by rack",
         ),
         (
             "node,Room,serial,Rack\na,A,x,1\n",
@@ -748,7 +763,23 @@ def leaves(
             ["A/1"],
             "column 'serial' is not used",
         ),
-        ("node,rack,leaf\na,1,L\n", (), ["L"], "column 'rack' is not used"),
+        (
+            "node,rack,leaf\na,1,L\n",
+            (),
+            ["L"],
+            (
+                "column 'rack' is not used: the leaf is named by leaf; hint: --leaf "
+                "rack,leaf if the leaf is named by both"
+            ),
+        ),
+        (
+            "name,room,rack,slot,product\na,A,1,0,x\nb,B,1,0,x\n",
+            (),
+            ["A/1", "B/1"],
+            "columns 'slot', 'product' are not used: the leaf is named by room,rack",
+        ),
+        ("node,rack,chips\na,1,8\n", (), ["1"], "column 'chips' is not used"),
+        ("node,room\na,A\n", (), ["A"], ""),
         (
             "node,a,b,leaf\nx,1,2,L\n",
             (),
@@ -775,6 +806,19 @@ def test_racks_are_named_with_the_places_around_them_and_the_rest_is_a_warning(
     assert [line[: len(warned)] for line in warnings if "used" in line] == (
         [warned] if warned else []
     )
+
+
+@pytest.mark.parametrize("text", ["n0,L\nn1,L\n", "a,b\nn0,L\n"])
+def test_a_first_line_without_known_names_is_said_to_be_taken_as_a_header(
+    ringleaf: Ringleaf, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "racks.csv"
+    file.write_text(text)
+    first, second = text.partition("\n")[0].split(",")
+
+    _found, warnings = leaves(ringleaf, file)
+
+    assert warnings == [f"the first line is taken as a header: {first!r}, {second!r}"]
 
 
 def test_draw_and_convert_warn_of_unused_columns_too(

@@ -39,7 +39,7 @@ WAY: Final = (
     (INSTALL, "Job summaries"),
     (UPGRADE, "Upgrade"),
     (UPGRADE, "Change the configuration"),
-    (INSTALL, "Rights"),
+    (INSTALL, "Permissions"),
     (INSTALL, "Uninstall"),
     (INSTALL, "Without Volcano"),
     (INSTALL, "Verify"),

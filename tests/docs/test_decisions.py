@@ -10,7 +10,8 @@ from tests.docs.pages import ROOT, table_rows, text_of
 def decisions() -> list[str]:
     """The decisions in the order of docs/decisions.md."""
     rows = table_rows(text_of("docs/decisions.md"))
-    return [row[0] for row in rows if len(row) == 3 and re.match(r"D\d+$", row[0])]
+    anchored = re.compile(r'<a id="d(\d+)"></a>(D\1)')
+    return [found[2] for row in rows if (found := anchored.fullmatch(row[0]))]
 
 
 def test_the_decisions_so_far_are_listed() -> None:

@@ -70,6 +70,9 @@ HEADINGS: dict[str, type[Struct]] = {
     "record": form.RecordEntry,
     "faults-known": form.FaultEntry,
     "run-times-known": form.RunSeriesEntry,
+    "idle-time-known": form.IdleTimeEntry,
+    "kept-idle": form.KeptIdleEntry,
+    "reservations": form.EndedReservationEntry,
     "deletions-known": form.DeletionEntry,
     "First line of a log": form.LogEntry,
     "Steps of a log": form.StepEntry,
@@ -165,9 +168,13 @@ def answers() -> list[dict[str, Any]]:
         b"leaves: {B: {address: 10.0.0.1}}\n"
         b"jobs: [{name: j, chips: 8, replicas: 3, tor-affinity: normal-schema}]"
     )
+    large = (
+        b"nodes: [{name: a, product: atlas-800t-a2}]\n"
+        b"jobs: [{name: j, chips: 8, replicas: 2}]"
+    )
     return [
         json.loads(encode(*decide_all(scenario)))
-        for data in (tour, warned, shared)
+        for data in (tour, warned, shared, large)
         for scenario in load(data)
         if not scenario.is_run
     ]

@@ -207,7 +207,7 @@ def test_a_job_that_changes_its_queue_counts_there() -> None:
     story.arrives(job("j", queue="p"))
 
     assert story.arrives(job("j", queue="q")) == []
-    assert story.engine.view.account("q").allocated[NPU] == 8000
+    assert story.engine.view.accounts["q"].allocated[NPU] == 8000
 
 
 def test_a_waiting_job_that_asks_for_less_is_placed() -> None:
@@ -310,7 +310,7 @@ def test_a_pod_that_ended_well_is_not_placed_again() -> None:
     said = story.hears(PodsGone("j", (0,), succeeded=True), now=1)
 
     assert said == ["bind next: 0 on a 01234567"]
-    assert story.engine.view.account("default").requested[NPU] == 16000
+    assert story.engine.view.accounts["default"].requested[NPU] == 16000
 
 
 def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
@@ -1099,7 +1099,7 @@ def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     cycle = story.engine.cycle
     (line,) = cycle.pending.waiting.lines
     cycle.pending.pass_over("default")
-    cycle.victim_search.forget_failed()
+    cycle.victim_search.begin(resumes=False)
 
     assert cycle.pending.is_satisfied("default")
 
@@ -1138,3 +1138,44 @@ def test_clusters_that_were_replaced_are_not_kept() -> None:
         gc.enable()
 
     assert len(kept) <= 1
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_job_that_no_empty_cluster_fits_is_told_so_until_nodes_come(
+    others: int,
+) -> None:
+    """Tried or rejected, its report and its explanation say the same."""
+    story = Story("a")
+    story.arrives(*[job("old")] * others)
+    story.arrives(job("big", pods=2))
+    never = (
+        "cannot start on this cluster, however empty: its 1 node of atlas-800t-a2 has "
+        "room for 1 of 2 pods"
+    )
+
+    (message,) = story.messages
+    found = story.engine.explain("big")
+
+    assert never in message
+    assert isinstance(found, Waiting)
+    assert found.impossible == never
+    assert found.because == ""
+    assert found.hint.startswith("add nodes of atlas-800t-a2, or request at most 1 pod")
+
+    told = story.hears(NodesChanged((node("b"),)))
+
+    now = story.engine.explain("big")
+    assert never not in "".join(told)
+    assert isinstance(now, Waiting if others else Placed)
+    assert not (isinstance(now, Waiting) and now.impossible)
+
+
+def test_a_job_that_no_empty_cluster_fits_is_explained_by_its_closed_queue() -> None:
+    story = Story("a", queues=[queue("q", is_open=False)])
+    story.arrives(job("big", pods=2, queue="q"))
+
+    found = story.engine.explain("big")
+
+    assert isinstance(found, Waiting)
+    assert found.because == "queue 'q' is closed"
+    assert found.hint == "open queue 'q', or use another one"

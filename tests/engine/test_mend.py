@@ -1257,7 +1257,7 @@ def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
     story.hears(ill("c"), now=3)
     assert instructions(story) == []
     assert [*story.engine.repairs] == ["j"]
-    assert not story.engine.cycle.repairs.rate_limit.waiting
+    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
     story.wakes(100)
     assert instructions(story, "delete") == []
 
@@ -1333,14 +1333,14 @@ def test_a_storm_stops_at_the_rate_limit_is_reported_and_goes_on() -> None:
     assert (
         "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.messages[-1]
     )
-    assert story.engine.cycle.repairs.rate_limit.waiting
+    assert story.engine.cycle.failures.repairs.rate_limit.waiting
     assert story.wakes(69.9)[-1] == "wake 70"
 
     story.wakes(70)
     assert len(instructions(story, "delete")) == 2
     story.wakes(130)
     assert len(instructions(story, "delete")) == 2
-    assert not story.engine.cycle.repairs.rate_limit.waiting
+    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
 
 
 def test_the_first_job_of_a_while_always_may() -> None:
@@ -1375,7 +1375,7 @@ def test_a_rate_limited_job_that_is_gone_waits_for_nothing() -> None:
 
     story.hears(JobGone("k"), now=2)
 
-    assert not story.engine.cycle.repairs.rate_limit.waiting
+    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
     assert "k" not in story.engine.repairs
 
 
@@ -1582,7 +1582,7 @@ def test_deletions_before_a_restart_count_once_for_the_rate_limit() -> None:
         deleted_at=0.0,
     )
     story.hears(RepairKnown("j", known), RepairKnown("j", known), now=1)
-    rate_limit = story.engine.cycle.repairs.rate_limit
+    rate_limit = story.engine.cycle.failures.repairs.rate_limit
     assert rate_limit.recent(1.0, own.settings.repairs) == 1
 
     story.hears(ConfChanged(own), now=2)

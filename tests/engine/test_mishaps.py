@@ -269,7 +269,7 @@ def test_accounts_follow_a_node_that_becomes_another_product() -> None:
     engine = story.engine
     engine.handle(NodesChanged((Node("a", duo, 8, 255),)), 1.0)
     engine.handle(PodsGone("j", (0,)), 2.0)
-    used = engine.view.account("default").allocated
+    used = engine.view.accounts["default"].allocated
 
     assert not any(used.values())
 
@@ -291,7 +291,7 @@ def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
     story.hears(QueueGone("q"))
 
     assert story.hears(TimerFired(), now=9) == []
-    assert story.engine.view.account("q").allocated.get(NPU, 0) == 0
+    assert story.engine.view.accounts["q"].allocated.get(NPU, 0) == 0
 
 
 def test_an_empty_cluster_has_no_scores() -> None:

@@ -114,7 +114,7 @@ def test_a_job_that_a_plugin_does_not_find_ready_holds_nothing(
 
     assert not any(isinstance(each, Bind) for each in said)
     assert engine.view.cluster.free.tolist() == [0xFF]
-    assert engine.view.account("default").allocated == {NPU: 0}
+    assert engine.view.accounts["default"].allocated == {NPU: 0}
 
 
 @pytest.mark.parametrize(

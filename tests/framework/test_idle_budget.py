@@ -4,7 +4,16 @@ from math import inf
 
 import pytest
 
-from ringleaf.framework.idle_budget import BUCKET_S, WINDOW_S, IdleBudget
+from ringleaf.framework.idle_budget import (
+    BUCKET_S,
+    MOST_BUCKETS,
+    MOST_ENDED,
+    WINDOW_S,
+    EndedReservation,
+    IdleAccount,
+    IdleBudget,
+    Outcome,
+)
 
 HOUR_S = 3600.0
 
@@ -90,3 +99,67 @@ def test_an_unlimited_budget_is_never_used_up(chips: int) -> None:
 
     assert budget.update(inf, chips) == inf
     assert not budget.is_spent
+
+
+# What the next leader has to know.
+
+
+def ended(job: str, until: float = 0) -> EndedReservation:
+    return EndedReservation(job, -1, until, 0, Outcome.STARTED)
+
+
+def test_what_was_written_is_known_however_often_it_is_heard() -> None:
+    before = counted((1, 8))
+    before.update(8 * HOUR_S, 8)
+    before.note(ended("big"))
+    after = IdleBudget()
+    after.count(2 * HOUR_S, 0)
+
+    for _time in range(2):
+        after.known(before.account_at(2 * HOUR_S, 0))
+
+    assert after.account == before.account
+    assert after.used == before.used == 8 * HOUR_S
+    assert after.is_spent
+
+
+def test_what_is_kept_since_the_last_count_is_written_too() -> None:
+    budget = counted((1, 8))
+
+    account = budget.account_at(1.5 * HOUR_S, 4)
+
+    assert sum(amount for _end, amount in account.buckets) == 10 * HOUR_S
+    assert budget.used == 8 * HOUR_S
+
+
+def test_what_is_counted_already_is_not_lost() -> None:
+    budget = counted((0.25, 8))
+
+    budget.known(IdleAccount(((BUCKET_S, 1.0), (2 * BUCKET_S, 5.0))))
+
+    assert budget.account.buckets == ((BUCKET_S, 8 * BUCKET_S), (2 * BUCKET_S, 5.0))
+
+
+def test_what_a_clock_ahead_of_ours_wrote_does_not_count() -> None:
+    budget = counted((1, 0))
+
+    budget.known(IdleAccount(((DAY_AFTER, 5.0),)))
+
+    assert not budget.account.buckets
+
+
+DAY_AFTER = 2 * WINDOW_S
+
+
+def test_no_more_is_kept_than_there_is_room_for() -> None:
+    budget = IdleBudget()
+    budget.count(0, 0)
+    for quarter in range(1, 200):
+        budget.count(quarter * BUCKET_S, 8)
+        budget.note(ended(f"j{quarter}", quarter))
+
+    budget.known(IdleAccount(ended=(ended("old", -1),)))
+
+    assert len(budget.account.buckets) <= MOST_BUCKETS
+    kept = [each.job for each in budget.account.ended]
+    assert kept == [f"j{n}" for n in range(200 - MOST_ENDED, 200)]

@@ -68,7 +68,7 @@ def test_pods_that_ended_well_ask_for_nothing() -> None:
 
     assert job_state.finish([0, 0, 9]) == {NPU: 8000}
     assert job_state.finish([0]) == {NPU: 0}
-    assert job_state.total == {NPU: 16_000}
+    assert job_state.facts.total == {NPU: 16_000}
 
 
 def test_a_job_with_another_spec_keeps_its_succeeded_pods() -> None:
@@ -77,13 +77,13 @@ def test_a_job_with_another_spec_keeps_its_succeeded_pods() -> None:
 
     job_state.become(Job("j", A2, 4, 2))
 
-    assert job_state.total == {NPU: 4000}
+    assert job_state.facts.total == {NPU: 4000}
     assert job_state.missing == [1]
 
 
 def test_a_job_of_pods_that_ask_nothing_asks_nothing() -> None:
-    assert JobState(Job("j", A2, 0, 0, roles=(Role("helper", 0),))).asks_nothing
-    assert not JobState(Job("j", A2, 1)).asks_nothing
+    assert not JobState(Job("j", A2, 0, 0, roles=(Role("helper", 0),))).facts.total
+    assert JobState(Job("j", A2, 1)).facts.total
 
 
 def test_the_rest_of_a_job_is_what_has_not_ended_well() -> None:

@@ -153,7 +153,7 @@ class History(RuleBasedStateMachine):
                 fitting, key=lambda n: (ranks[n], away.item(n), n), default=None
             )
 
-            assert preference.best_under(leaf) == expected
+            assert preference.best(leaf) == expected
             assert best_by_scan(self.cluster, request, leaf=leaf) == expected
         for (request, summed), preference in self.scored.items():
             if not summed:
@@ -164,7 +164,7 @@ class History(RuleBasedStateMachine):
                 )
                 score = emptier(self.cluster)
 
-                assert preference.best_under(leaf) == first[-1]
+                assert preference.best(leaf) == first[-1]
                 assert first[-1] == best_by_scan(
                     self.cluster, request, score=score, leaf=leaf
                 )
@@ -220,8 +220,8 @@ def test_the_heap_of_a_leaf_is_rebuilt_when_it_has_grown_stale() -> None:
     for time in range(1500):
         with Statement(cluster) as statement:
             statement.allocate("x", 2, 1 << (time % 8))
-            assert preference.best_under(1) == 2
-        assert preference.best_under(1) == 1
+            assert preference.best(1) == 2
+        assert preference.best(1) == 1
 
 
 def test_where_the_leaf_has_no_node_of_the_best_rank_another_is_taken() -> None:
@@ -230,7 +230,7 @@ def test_where_the_leaf_has_no_node_of_the_best_rank_another_is_taken() -> None:
     cluster = Cluster(Node(name, a2, 8, free, leaf=leaf) for name, free, leaf in nodes)
     preference = NodeRanking(cluster, request_of(Job("probe", a2, 4)))
 
-    assert [preference.best_under(leaf) for leaf in (0, 1, 2)] == [0, 0, 0]
+    assert [preference.best(leaf) for leaf in (0, 1, 2)] == [0, 0, 0]
 
 
 def test_only_changed_nodes_are_scored_again_and_all_in_one_go() -> None:

@@ -19,9 +19,11 @@ from ringleaf.framework.plugin import (
     defines,
     judges_by_rank,
     judges_per_job,
+    judges_per_role,
     occupied,
     use_of,
 )
+from ringleaf.model.demand import NOTHING
 from ringleaf.plugins import PLUGINS
 
 
@@ -32,6 +34,10 @@ def test_a_hook_that_a_plugin_does_not_define_has_no_answer(method: str) -> None
 
     with pytest.raises(NotImplementedError):
         hook(*about)
+
+
+def test_a_plugin_that_does_not_say_so_has_no_say_in_demands() -> None:
+    assert Plugin(Stage().view, {}).effective_demand(NOTHING) is None
 
 
 def test_every_hook_is_a_vote_that_configurations_know() -> None:
@@ -91,6 +97,7 @@ class Fair(Plugin):
 
     per_job: ClassVar[frozenset[str]] = frozenset({"Preemptable"})
     by_rank: ClassVar[frozenset[str]] = per_job
+    per_role: ClassVar[frozenset[str]] = per_job
 
     def preemptable(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:
         """No victims."""
@@ -129,6 +136,7 @@ def test_which_plugins_judge_each_job_by_itself(
 ) -> None:
     assert judges_per_job(plugin, vote) is want
     assert judges_by_rank(plugin, vote) is want
+    assert judges_per_role(plugin, vote) is want
 
 
 def test_a_plugin_is_asked_for_victims_again_unless_it_says_otherwise() -> None:

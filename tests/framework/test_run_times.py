@@ -363,8 +363,8 @@ def test_jobs_of_one_class_have_the_same_longest_time_and_no_more_in_common() ->
         replace(of("bob"), name="c", run_time=RunTime(16, 92, 30, Similarity.USER)),
         of(),
     ]
-    keys = [JobState(job).scheduling_key for job in jobs]
+    keys = [JobState(job).facts.scheduling_key for job in jobs]
 
     assert keys[0] is keys[1]
     assert len({*keys}) == 3
-    assert len({JobState(job).untimed_key for job in jobs}) == 1
+    assert len({JobState(job).facts.untimed_key for job in jobs}) == 1

@@ -26,7 +26,7 @@ from ringleaf.framework.statement import Statement
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Decision, Invalid, Placed, Reason, Waiting
-from ringleaf.model.demand import Demand
+from ringleaf.model.demand import NOTHING, Demand
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import Firmness, Schema
@@ -889,6 +889,29 @@ def test_bars_may_open_as_pods_are_placed() -> None:
     assert isinstance(Session(cluster, bars=bars).decide(Job("j", A2, 1, MANY)), Placed)
 
 
+@pytest.mark.parametrize(
+    ("per_role", "demand", "times"),
+    [
+        pytest.param(False, NOTHING, 3, id="for every pod"),
+        pytest.param(True, NOTHING, 1, id="once for a role, if it says so"),
+        pytest.param(True, Demand(ports=("TCP/1",)), 3, id="not where pods heed pods"),
+    ],
+)
+def test_how_often_bars_are_asked_that_refuse_no_node(
+    demand: Demand, times: int, *, per_role: bool
+) -> None:
+    asked = []
+
+    def bars(_job: Job, role: Role) -> None:
+        asked.append(role)
+
+    session = Session(whole(*"abc"), bars=bars, per_role=per_role)
+    decision = session.decide(Job("j", A2, 8, 3, demand=demand))
+
+    assert isinstance(decision, Placed)
+    assert len(asked) == times
+
+
 def test_only_so_many_orders_of_nodes_are_kept() -> None:
     asked = []
 
@@ -955,7 +978,7 @@ def test_a_hint_for_roles_names_pods_with_chips_only() -> None:
     [
         pytest.param(
             [A3, A3],
-            "no node has the product atlas-800t-a2; needs 8 free chips on one node",
+            "add nodes of atlas-800t-a2",
             id="no node is of its product",
         ),
         pytest.param(
@@ -1062,3 +1085,19 @@ def test_d38_summed_scores_prefer_no_leaf() -> None:
 
         assert isinstance(decision, Placed)
         assert [each.node for each in decision.placements] == nodes
+
+
+def test_roles_for_which_there_are_too_few_nodes_get_no_hint_without_hints() -> None:
+    cluster = Cluster([node("a", A2, [*range(8)])])
+    roles = Role("m", 8), Role("w", 8)
+    job = Job("j", A2, 8, 2, roles=roles)
+
+    found = Session(cluster).decide(job)
+    brief = Session(cluster).decide(job, hints=False)
+
+    assert isinstance(found, Waiting)
+    assert found.impossible.endswith("have 8 chips, its pods need 16")
+    assert found.because == "a pod of role 'w' finds no node"
+    assert found.hint == "add nodes of atlas-800t-a2"
+    assert isinstance(brief, Waiting)
+    assert brief.hint == ""

@@ -35,14 +35,14 @@ def test_there_is_always_a_queue_of_the_default_name() -> None:
 def test_an_account_is_opened_when_it_is_first_asked_for() -> None:
     view = a_view()
 
-    assert view.account("x") is view.account("x")
+    assert view.accounts["x"] is view.accounts["x"]
     assert [*view.accounts] == ["x"]
 
 
 def test_pods_count_while_they_are_tried_and_no_longer() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 4, queue="q", demand=CPU))
-    account = view.account("q")
+    account = view.accounts["q"]
 
     with Statement(view.cluster) as statement:
         statement.allocate("j", 0, 0b1111, demand=CPU)
@@ -64,7 +64,7 @@ def test_pods_of_unknown_jobs_count_in_no_queue() -> None:
 def test_an_admitted_job_counts_as_inqueue_what_it_does_not_hold_yet() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 2, 3, min_available=2), Phase.INQUEUE)
-    account = view.account("default")
+    account = view.accounts["default"]
     assert account.inqueue == {NPU: 4000}
 
     Statement(view.cluster).hold("j", 0, 0b11)
@@ -82,7 +82,7 @@ def test_what_a_job_could_spare_is_what_it_has_beyond_its_least() -> None:
         statement.hold("j", 0, 0b11 << 2 * replica, replica)
     statement.hold("k", 0, 0b11 << 6)
 
-    assert view.account("default").elastic == {NPU: 2000}
+    assert view.accounts["default"].elastic == {NPU: 2000}
 
 
 def test_a_job_that_leaves_takes_everything_with_it() -> None:
@@ -92,7 +92,7 @@ def test_a_job_that_leaves_takes_everything_with_it() -> None:
 
     view.leave(job_state)
 
-    account = view.account("default")
+    account = view.accounts["default"]
     assert account.jobs == {}
     for amounts in (account.allocated, account.requested):
         assert not any(amounts.values())
@@ -107,8 +107,8 @@ def test_a_job_that_changes_owes_what_it_owed() -> None:
     job_state.become(Job("j", A2, 4, queue="q"))
     view.enter(job_state)
 
-    assert view.account("default").inqueue == {}
-    assert view.account("q").inqueue == {NPU: 4000}
+    assert view.accounts["default"].inqueue == {}
+    assert view.accounts["q"].inqueue == {NPU: 4000}
 
 
 def test_pods_that_ended_well_are_asked_for_no_more() -> None:
@@ -117,7 +117,7 @@ def test_pods_that_ended_well_are_asked_for_no_more() -> None:
 
     view.finish(job_state, [0, 1])
 
-    assert view.account("default").requested == {NPU: 2000}
+    assert view.accounts["default"].requested == {NPU: 2000}
 
 
 def test_pods_that_are_ending_count_no_longer() -> None:
@@ -133,12 +133,12 @@ def test_pods_that_are_ending_count_no_longer() -> None:
     view.end(job_state, [1])
     view.end(job_state, [1])
     assert job_state.terminating == {1}
-    assert view.account("default").allocated == {NPU: 2000}
+    assert view.accounts["default"].allocated == {NPU: 2000}
 
     with Statement(view.cluster) as statement:
         statement.release_pods("j", {1})
         statement.commit()
-    assert view.account("default").allocated == {NPU: 2000}
+    assert view.accounts["default"].allocated == {NPU: 2000}
 
 
 def test_a_job_without_pods_has_none_that_end() -> None:
@@ -243,7 +243,7 @@ def test_accounts_of_queues_that_do_not_exist_go_with_their_jobs() -> None:
 
 def test_an_account_without_jobs_goes_with_its_queue() -> None:
     view = a_view()
-    view.account("q")
+    view.accounts["q"]
 
     view.drop("q")
 

@@ -160,6 +160,18 @@ def test_many_pods_are_held_like_one_after_the_other_and_taken_back() -> None:
     assert notified[len(held) :] == [(name, one, -1) for name, one in reversed(held)]
 
 
+def test_the_log_of_changes_does_not_grow_for_ever() -> None:
+    cluster = Cluster([Node("a", A2, 8, 0xFF)])
+    pods = [("job", Holding(0, 0, n)) for n in range(cluster.most_changes + 1)]
+
+    with Statement(cluster) as statement:
+        statement.hold_many(pods)
+        epoch = cluster.epoch
+
+    assert epoch == 1
+    assert len(cluster.changes) < len(pods)
+
+
 def test_a_place_is_held_with_all_that_it_says_or_with_some_of_its_chips() -> None:
     cluster = one_node()
     asks, mark = Demand(resources=(("cpu", 1),)), LeafAnnotation(JobType.COMMON)

@@ -474,7 +474,7 @@ def test_what_queues_count_of_made_up_resources_goes_with_the_pods() -> None:
         stage.drop_pod(f"p{i}")
     stage.cycle()
 
-    account = stage.engine.view.account("default")
+    account = stage.engine.view.accounts["default"]
     assert account.requested == account.inqueue == account.allocated == {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ringleaf.actions.attempt import attempt
+from ringleaf.actions.allocate import attempt
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.cycle import Cycle
@@ -183,11 +183,11 @@ def test_jobs_arrive_one_after_the_other() -> None:
 def failing_for(patch: pytest.MonkeyPatch, is_odd: Callable[[str], bool]) -> None:
     """Fail where a job is tried that is odd by its name."""
 
-    def failing(cycle: Cycle, line: Any, *args: Any) -> bool:  # noqa: ANN401
+    def failing(cycle: Cycle, line: Any, *args: Any, **named: Any) -> bool:  # noqa: ANN401
         _key, job_state = line.front
         if is_odd(job_state.job.name):
             raise ZeroDivisionError(job_state.job.name)
-        return attempt(cycle, line, *args)
+        return attempt(cycle, line, *args, **named)
 
     patch.setattr(import_module("ringleaf.actions.allocate"), "attempt", failing)
 

@@ -17,15 +17,15 @@ from ringleaf.framework.run_times import (
     RunTimes,
     chips_in_all,
 )
-from ringleaf.kube import names, runtimestore
+from ringleaf.kube import names, notestore
 from ringleaf.kube.api import Answer, Api, Unreachable
-from ringleaf.kube.runtimestore import (
+from ringleaf.kube.notestore import BadNote, NoteStore
+from ringleaf.kube.runtimenote import (
     KEY,
     MOST_BYTES,
     NAME,
     STEPS,
-    BadRunTimes,
-    RunTimeStore,
+    RunTimeNote,
     series_in,
     text_of,
 )
@@ -61,17 +61,14 @@ class Maps:
         self.at_once = True
         self._unheard: list[tuple[RunSeries, ...]] = []
         say = lambda what, **facts: self.lines.append((what, facts))  # noqa: E731
-        self.store = RunTimeStore(
-            self,  # type: ignore[arg-type]
-            OWN,
-            lambda: None if self._unheard else self.run_times,
-            self._known,
-            say,
+        note = RunTimeNote(
+            lambda: None if self._unheard else self.run_times, self._known
         )
+        self.store = NoteStore(cast("Api", self), OWN, note, say)
 
-    def _known(self, series: tuple[RunSeries, ...]) -> None:
-        self.read.append(series)
-        self._unheard.append(series)
+    def _known(self, event: RunTimesKnown) -> None:
+        self.read.append(event.series)
+        self._unheard.append(event.series)
         if self.at_once:
             self.hears()
 
@@ -135,7 +132,7 @@ BAD = [
 
 @pytest.mark.parametrize("text", BAD)
 def test_bad_content_is_ignored_with_one_line(text: str) -> None:
-    with pytest.raises(BadRunTimes):
+    with pytest.raises(BadNote):
         series_in(text)
     maps = Maps({KEY: text})
 
@@ -174,7 +171,7 @@ def test_a_leader_writes_what_is_new_and_nothing_while_nothing_is() -> None:
     maps = Maps()
     maps.leads()
     assert maps.calls == ["GET "]
-    assert maps.read == [()]
+    assert not maps.read
 
     maps.run_times.ended(JOB, 60.0)
     maps.leads()
@@ -300,23 +297,23 @@ async def written(maps: Maps) -> None:
 
 def test_a_scheduler_wakes_when_running_times_were_read() -> None:
     scheduler = Scheduler(cast(Api, None), Options(conf=LEARNING), lambda _what: None)
-    store = scheduler._run_time_store  # noqa: SLF001
+    note = next(each for each in scheduler._kept() if each.key == KEY)  # noqa: SLF001
     scheduler._wake.clear()  # noqa: SLF001
 
-    store._known(SERIES)  # noqa: SLF001
+    note.read(text_of(SERIES))
 
     assert scheduler._wake.is_set()  # noqa: SLF001
-    assert store._run_times() is None  # noqa: SLF001
+    assert note.text() is None
     scheduler.decider.engine.handle_all(scheduler.decider.news(1.0), 1.0)
     assert scheduler.decider.run_times is scheduler.run_times
     assert scheduler.run_times.series == SERIES
     scheduler.decider.begin_anew()
-    assert store._run_times() is None  # noqa: SLF001
+    assert note.text() is None
 
 
 def test_an_engine_that_failed_before_it_heard_of_running_times_loses_none() -> None:
     stage = Stage("a", conf=LEARNING)
-    stage.world.put_run_times(SERIES)
+    stage.world.put_note(RunTimesKnown(SERIES))
     stage.decider.news(stage.now)
 
     stage.decider.begin_anew()
@@ -329,7 +326,7 @@ def test_an_engine_that_failed_before_it_heard_of_running_times_loses_none() -> 
 def test_a_write_that_fails_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, *, silent: bool
 ) -> None:
-    monkeypatch.setattr(runtimestore, "PAUSE_S", 0.001)
+    monkeypatch.setattr(notestore, "PAUSE_S", 0.001)
     maps = Maps({})
     asyncio.run(maps.store.read())
     maps.run_times.ended(JOB, 60.0)
@@ -588,7 +585,7 @@ def test_what_was_read_is_heard_of_before_jobs_and_by_a_new_engine() -> None:
     series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
     stage.pod("train-1", 8)
 
-    stage.world.put_run_times([series])
+    stage.world.put_note(RunTimesKnown((series,)))
     stage.cycle()
 
     kinds = [type(each) for each in stage.heard]
@@ -606,7 +603,7 @@ def test_what_was_read_before_counts_once_running_times_are_learnt(conf: Conf) -
     stage = Stage("a", conf=conf)
     series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
     stage.pod("train-1", 8)
-    stage.world.put_run_times([series])
+    stage.world.put_note(RunTimesKnown((series,)))
     stage.cycle()
 
     stage.world.put_conf(LEARNING)

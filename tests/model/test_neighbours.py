@@ -692,7 +692,8 @@ def test_nothing_is_left_of_what_pods_wanted_that_are_gone(
 
     found._forget_moves()  # noqa: SLF001
 
-    left = (found._wishes, found._wishes._about, found._kinds, found._ports)  # noqa: SLF001
+    wishes = found._wishes  # noqa: SLF001
+    left = (wishes.known, wishes._about, found._kinds, found._ports)  # noqa: SLF001
     assert not any(left)
 
 

@@ -25,8 +25,8 @@ def counts(spine: UplinkUsage) -> list[list[int]]:
 def test_a_job_under_one_leaf_crosses_nothing() -> None:
     spine = three()
 
-    spine.enter("j", 0, NO_MARK)
-    spine.enter("j", 0, NO_MARK)
+    spine.count("j", 0, 1, NO_MARK, 1)
+    spine.count("j", 0, 1, NO_MARK, 1)
 
     assert spine.crossing.tolist() == [0, 0, 0]
     assert spine.uncommon.tolist() == [1, 0, 0]
@@ -36,9 +36,9 @@ def test_a_job_under_one_leaf_crosses_nothing() -> None:
 def test_a_second_leaf_makes_the_job_cross_both() -> None:
     spine = three()
 
-    spine.enter("j", 0, FOUNDATION)
-    spine.enter("j", 2, FOUNDATION)
-    spine.enter("j", 2, FOUNDATION)
+    spine.count("j", 0, 1, FOUNDATION, 1)
+    spine.count("j", 2, 1, FOUNDATION, 1)
+    spine.count("j", 2, 1, FOUNDATION, 1)
 
     assert spine.crossing.tolist() == [1, 0, 1]
     assert spine.foundation.tolist() == [1, 0, 1]
@@ -50,7 +50,7 @@ def test_a_third_leaf_is_counted_once() -> None:
     spine = three()
 
     for leaf in (0, 1, 2):
-        spine.enter("j", leaf, COMMON)
+        spine.count("j", leaf, 1, COMMON, 1)
 
     assert spine.crossing.tolist() == [1, 1, 1]
     assert spine.foundation.tolist() == [0, 0, 0]
@@ -60,8 +60,8 @@ def test_a_third_leaf_is_counted_once() -> None:
 def test_a_pod_outside_every_leaf_makes_the_job_cross_too() -> None:
     spine = three()
 
-    spine.enter("j", NOWHERE, NO_MARK)
-    spine.enter("j", 1, NO_MARK)
+    spine.count("j", NOWHERE, 1, NO_MARK, 1)
+    spine.count("j", 1, 1, NO_MARK, 1)
 
     assert spine.crossing.tolist() == [0, 1, 0]
 
@@ -69,20 +69,20 @@ def test_a_pod_outside_every_leaf_makes_the_job_cross_too() -> None:
 def test_shared_is_said_before_exclusive_before_idle() -> None:
     spine = three()
 
-    spine.enter("a", 0, FOUNDATION)
-    spine.enter("b", 0, COMMON)
-    spine.enter("c", 1, FOUNDATION)
+    spine.count("a", 0, 1, FOUNDATION, 1)
+    spine.count("b", 0, 1, COMMON, 1)
+    spine.count("c", 1, 1, FOUNDATION, 1)
 
     assert spine.state.tolist() == [1, 2, 0]
 
 
 def test_a_leaf_is_sick_while_one_pod_says_so() -> None:
     spine = three()
-    spine.enter("a", 1, SICK)
-    spine.enter("b", 1, COMMON)
+    spine.count("a", 1, 1, SICK, 1)
+    spine.count("b", 1, 1, COMMON, 1)
 
     before = spine.sick.tolist()
-    spine.leave("a", 1, SICK)
+    spine.count("a", 1, 1, SICK, -1)
 
     assert before == [False, True, False]
     assert spine.sick.tolist() == [False, False, False]
@@ -102,15 +102,16 @@ def test_what_is_known_besides_the_pods_counts() -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2)])
 def test_going_takes_back_what_coming_did(order: tuple[int, ...]) -> None:
     spine = three()
-    spine.enter("other", 1, COMMON)
+    spine.count("other", 1, 1, COMMON, 1)
     before = counts(spine)
     pods = [(0, FOUNDATION), (0, FOUNDATION), (1, FOUNDATION), (NOWHERE, FOUNDATION)]
 
     for leaf, mark in pods:
-        spine.enter("j", leaf, mark)
+        spine.count("j", leaf, 1, mark, 1)
     during = counts(spine)
     for i in order:
-        spine.leave("j", *pods[i])
+        leaf, mark = pods[i]
+        spine.count("j", leaf, 1, mark, -1)
 
     assert during != before
     assert counts(spine) == before

@@ -64,7 +64,7 @@ class Stage:
         where = [int(node) for node in nodes.split()]
         job = {"replicas": len(where)} | job
         job_state = self.waits(name, chips, **job)
-        role_of = {n: role for role, own in job_state.role_ranks for n in own}
+        role_of = {n: role for role, own in job_state.facts.role_ranks for n in own}
         with Statement(self.cluster) as statement:
             for replica, node in enumerate(where):
                 role = role_of[replica]

@@ -56,18 +56,20 @@ def test_a_job_of_one_pod() -> None:
     placement = Placement(0, "n", (4, 5))
     placed = Placed(a_job("atlas-800-9000", 2), (placement,))
 
-    assert pod_annotations(job_state("atlas-800-9000"), placed, placement) == {
-        "huawei.com/Ascend910": "Ascend910-4,Ascend910-5",
-        "distributed-job": "false",
-        "hccl/rankIndex": "0",
-    }
+    assert pod_annotations(job_state("atlas-800-9000"), placed) == [
+        {
+            "huawei.com/Ascend910": "Ascend910-4,Ascend910-5",
+            "distributed-job": "false",
+            "hccl/rankIndex": "0",
+        }
+    ]
 
 
 def test_a_job_of_several_pods_tells_the_rank_of_each() -> None:
     placements = (Placement(0, "n", (0,)), Placement(1, "m", (3,)))
     placed = Placed(a_job("atlas-310p", 1, pods=2), placements)
 
-    assert pod_annotations(job_state("atlas-310p"), placed, placements[1]) == {
+    assert pod_annotations(job_state("atlas-310p"), placed)[1] == {
         "huawei.com/Ascend310P": "Ascend310P-3",
         "distributed-job": "true",
         "hccl/rankIndex": "1",
@@ -78,7 +80,7 @@ def test_a_job_in_a_superpod_tells_which_and_its_block() -> None:
     placement = Placement(0, "n", (2, 3), block=4)
     placed = Placed(a_job("atlas-900-a3", 2), (placement,))
 
-    found = pod_annotations(job_state("atlas-900-a3", superpod=7), placed, placement)
+    (found,) = pod_annotations(job_state("atlas-900-a3", superpod=7), placed)
 
     assert found == {
         "huawei.com/Ascend910": "Ascend910-2,Ascend910-3",
@@ -114,7 +116,7 @@ def test_a_job_under_leaves_tells_their_state(
     placement = Placement(0, "n", (0,), mark=mark)
     placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
 
-    found = pod_annotations(job_state("atlas-800t-a2", leaf="L"), placed, placement)
+    (found,) = pod_annotations(job_state("atlas-800t-a2", leaf="L"), placed)
 
     plain = ("huawei.com/Ascend910", "distributed-job", "hccl/rankIndex")
     assert {k: v for k, v in found.items() if k not in plain} == written
@@ -124,7 +126,7 @@ def test_a_shared_leaf_without_an_address_has_none_to_tell() -> None:
     placement = Placement(0, "n", (0,), mark=LeafAnnotation(state=LeafState.SHARED))
     placed = Placed(a_job("atlas-800t-a2", 1), (placement,))
 
-    found = pod_annotations(job_state("atlas-800t-a2", leaf="M"), placed, placement)
+    (found,) = pod_annotations(job_state("atlas-800t-a2", leaf="M"), placed)
 
     assert "sharedTorIp" not in found
 
@@ -139,9 +141,7 @@ def test_a_rank_that_was_given_is_not_written_and_helpers_get_nothing() -> None:
     )
     cluster = job_state("atlas-800t-a2")
 
-    late, ranked, helper = (
-        pod_annotations(cluster, Placed(job, pods), p) for p in pods
-    )
+    late, ranked, helper = pod_annotations(cluster, Placed(job, pods))
 
     assert late["hccl/rankIndex"] == "0"
     assert set(ranked) == {"huawei.com/Ascend910", "distributed-job"}

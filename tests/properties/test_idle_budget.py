@@ -1,4 +1,7 @@
-"""Whatever happens, reservations keep no more idle than their budget in 24 hours."""
+"""Whatever happens, reservations keep no more idle than their budget in 24 hours.
+
+Restarts count as well: the next engine hears what the last one wrote down.
+"""
 
 from collections import Counter
 from math import inf
@@ -8,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import Event, JobArrived, JobGone, TimerFired
+from ringleaf.engine.event import (
+    Event,
+    IdleAccountKnown,
+    JobArrived,
+    JobGone,
+    TimerFired,
+)
 from ringleaf.framework.instruction import WakeAt
+from ringleaf.kube.idlenote import IdleNote, account_in
 from tests.effort import assert_reached, examples
 from tests.engine.story import conf, job, node
 
@@ -20,7 +30,7 @@ N_NODES = 4
 STEPS = st.lists(
     st.tuples(
         st.floats(0, 10 * HOUR_S),
-        st.sampled_from(["small", "gang", "all", "end", "nothing"]),
+        st.sampled_from(["small", "gang", "all", "end", "restart", "nothing"]),
         st.none() | st.floats(60, DAY_S),
     ),
     min_size=10,
@@ -33,12 +43,34 @@ class History:
 
     def __init__(self, budget: float) -> None:
         own = {"reservation-after-seconds": 1800, "reservation-idle-budget": budget}
-        nodes = [node(f"n{i}") for i in range(N_NODES)]
-        self.engine = Engine(nodes, conf=conf(allocate=own))
+        self._conf = conf(allocate=own)
+        self.engine = self._engine()
         self.limit = budget * 8 * N_NODES * DAY_S
         self.now, self._wake = 0.0, inf
         self._spans: list[tuple[float, float, int]] = []
         self.seen: Counter[str] = Counter()
+
+    def _engine(self) -> Engine:
+        return Engine([node(f"n{i}") for i in range(N_NODES)], conf=self._conf)
+
+    def restart(self) -> None:
+        """Another engine hears of all there is, and decides from now on."""
+        reservations, states = self.engine.cycle.reservations, self.engine.view
+        text = IdleNote(lambda: reservations.idle.account(self.now), lambda _: None)
+        known = account_in(text.text() or "")
+        arrivals = [
+            JobArrived(
+                state.job,
+                (*state.placements.values(),),
+                state.started,
+                state.waiting_since,
+            )
+            for state in states.job_states.values()
+        ]
+        self.seen["suspended over a restart"] += reservations.idle.budget.is_spent
+        self._spans.append((self.now, self.now, 0))
+        self.engine = self._engine()
+        self._at(self.now, IdleAccountKnown(known), *arrivals)
 
     @property
     def idle(self) -> int:
@@ -102,6 +134,8 @@ def test_reservations_keep_no_more_idle_than_their_budget(budget: float) -> None
                 runs.append(name)
                 made = job(name, 8, sizes[what], estimate_s=estimate_s)
                 history.hear(JobArrived(made))
+            elif what == "restart":
+                history.restart()
             elif what == "end" and runs:
                 history.hear(JobGone(runs.pop(0)))
         history.go_on(history.now + 2 * DAY_S)
@@ -111,5 +145,7 @@ def test_reservations_keep_no_more_idle_than_their_budget(budget: float) -> None
 
     if budget:
         assert_reached(seen, "reserved", "suspended", "near the limit")
+        if budget < 0.5:
+            assert_reached(seen, "suspended over a restart")
     else:
         assert not seen["reserved"]

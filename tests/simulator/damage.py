@@ -281,10 +281,6 @@ BUSY: Final[Document] = {
             "preempts": True,
             "critical": False,
             "podless": False,
-            "movable": True,
-            "restart-seconds": 60,
-            "checkpointed-at": -30,
-            "checkpoint-seconds": 1800,
             "created": -5,
             "waiting-since": -5,
             "fault-scheduling": "grace",
@@ -406,7 +402,6 @@ BUSY: Final[Document] = {
                     "stuck-at": -3.5,
                     "retries-used": 1,
                     "is-over": False,
-                    "moved-for": "other",
                 },
             },
         },
@@ -441,6 +436,22 @@ BUSY: Final[Document] = {
                     "steps": [12, 13, 12],
                 }
             ],
+        },
+        {
+            "at": 99,
+            "idle-time-known": {
+                "kept-idle": [{"until": -900, "chip-seconds": 40.5}],
+                "budget-spent": False,
+                "reservations": [
+                    {
+                        "job": "train",
+                        "outcome": "started",
+                        "since": -999,
+                        "until": -950,
+                        "chip-seconds": 40.5,
+                    }
+                ],
+            },
         },
     ],
 }
@@ -576,6 +587,8 @@ REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "spread": ["topology-key"],
     "run-time": ["median-seconds", "most-seconds"],
     "run-times-known": ["by"],
+    "kept-idle": ["until", "chip-seconds"],
+    "reservations": ["job", "outcome", "since", "until"],
 }
 
 
@@ -963,6 +976,8 @@ MEANINGLESS: Final[Sequence[tuple[Document, PathTo, Any]]] = (
     (BUSY, ("then", 17, "ends", "job"), "nobody"),
     (BUSY, ("then", 19, "run-times-known", 0, "by"), "luck"),
     (BUSY, ("then", 19, "run-times-known", 0, "steps"), [-1]),
+    (BUSY, ("then", 20, "idle-time-known", "reservations", 0, "outcome"), "luck"),
+    (BUSY, ("then", 20, "idle-time-known", "kept-idle", 0, "chip-seconds"), -1),
     (BUSY, ("jobs", 0, "run-time", "most-seconds"), 0),
     (BUSY, ("jobs", 0, "user"), 17),
     (BUSY, ("then", 10, "settings", "super-pod-size"), 0),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine import event as ev
+from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
@@ -245,6 +246,20 @@ def run_times(draw: st.DrawFn) -> RunTime:
 
 
 similarities = st.sampled_from(Similarity)
+chip_seconds = st.floats(0, 1e9)
+idle_accounts = st.builds(
+    IdleAccount,
+    st.lists(st.tuples(seconds, chip_seconds), max_size=3).map(tuple),
+    st.booleans(),
+    st.lists(
+        st.builds(
+            EndedReservation,
+            *(names, seconds, seconds, chip_seconds),
+            st.sampled_from(Outcome),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
 run_series = st.builds(
     RunSeries,
     similarities,
@@ -405,6 +420,7 @@ kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     st.builds(ev.FaultsKnown, tuples(faults)),
     st.builds(ev.DeletionsKnown, tuples(deletions)),
     st.builds(ev.RunTimesKnown, tuples(run_series)),
+    st.builds(ev.IdleAccountKnown, idle_accounts),
     st.builds(ev.NodesChanged, several_nodes),
     st.builds(ev.NodesGone, st.lists(names, max_size=2).map(tuple)),
     st.builds(ev.LeavesChanged, leaves),

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from ringleaf.actions.enqueue import admit_job, may_admit
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import REFUSED, tried
+from ringleaf.framework.budget import REFUSED, TRIED
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
@@ -25,8 +25,6 @@ def admit_fitting(cycle: Cycle) -> bool:
     Whether all of them were looked at in this cycle.
     """
     pending = cycle.pending
-    if not pending.rejected:
-        return True
     admission, began = FittingAdmission(cycle), cycle.slice.cost
     queues: dict[str, list[EquivalenceClass]] = {}
     for line in filter(None, pending.rejected):
@@ -90,7 +88,7 @@ class FittingAdmission:
         ):
             return False
         limit = cycle.quota.limit(job_state)
-        cycle.slice.cost += tried(job_state.job)
+        cycle.slice.cost += TRIED + job_state.facts.selecting
         found = (
             None
             if limit is None
@@ -98,7 +96,7 @@ class FittingAdmission:
         )
         if not isinstance(found, tuple):
             if limit is not None and not line.has_pod_affinity:
-                self._vain.add(job_state.untimed_key)
+                self._vain.add(job_state.facts.untimed_key)
             return False
         cycle.framework.votes.job_enqueued(job_state)
         cycle.pending.admit(job_state)
@@ -108,7 +106,7 @@ class FittingAdmission:
 
     def _is_vain(self, job_state: JobState) -> bool:
         """Whether a job with the same request, but for its time, found no places."""
-        known = job_state.untimed_key in self._vain
+        known = job_state.facts.untimed_key in self._vain
         return known and not self._cycle.reservations.lent_to(job_state)
 
     def _awaits(self, job_state: JobState) -> bool:
@@ -116,7 +114,7 @@ class FittingAdmission:
 
         Its chips must be free beside those that other admitted jobs may still use.
         """
-        cycle, least = self._cycle, job_state.min_resources
+        cycle, least = self._cycle, job_state.facts.min_resources
         if self._free is None:
             self._free = free_chips(cycle.view.cluster)
         free = self._free

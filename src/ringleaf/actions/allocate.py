@@ -5,21 +5,22 @@ that fit. A job that has waited too long gets a reservation (``reserve``).
 """
 
 from ringleaf.actions.admit_fitting import admit_fitting
-from ringleaf.actions.attempt import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
-from ringleaf.actions.reserve import heed_ends, reserve, reserve_terminating
-from ringleaf.actions.reserved import heed_budget, start_reserved
+from ringleaf.actions.reserve import reserve, reserve_terminating, tend_reservations
+from ringleaf.actions.start import start
+from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.job_state import JobState
-from ringleaf.framework.reasons import QueueReason
+from ringleaf.framework.job_state import JobState, Phase
+from ringleaf.framework.pending_queue import EquivalenceClass
+from ringleaf.framework.reasons import PendingCause, QueueReason
+from ringleaf.model.decision import Waiting
 from ringleaf.model.job import Job
 
 
 def allocate(cycle: Cycle) -> None:
     """Place jobs, in the order of queues and jobs."""
-    heed_ends(cycle)
-    start_reserved(cycle)
-    heed_budget(cycle)
+    tend_reservations(cycle)
     pending, votes = cycle.pending, cycle.framework.votes
     turns = QueueIterator(cycle, pending.waiting)
     endings: list[JobState] | None = None
@@ -28,18 +29,88 @@ def allocate(cycle: Cycle) -> None:
         if cycle.slice.cut_short():
             return
         queue = cycle.view.queues.get(turns.queue)
-        broken = pending.lost_min_available(line.front[1])
-        if queue is not None and not broken and votes.overused(queue):
+        overdue = pending.lost_min_available(line.front[1])
+        if queue is not None and not overdue and votes.overused(queue):
             pending.pass_over(turns.queue)
             turns.drop()
-        elif attempt(cycle, line, refused):
+        elif attempt(cycle, line, refused, overdue=overdue):
             endings, refused = None, {}
         else:
             if endings is None:
                 endings = cycle.reservations.unclaimed(cycle.victim_search.ending)
             if reserve_terminating(cycle, line, endings):
                 endings, refused = None, {}
-    if admit_fitting(cycle):
+    if pending.rejected:
+        if not admit_fitting(cycle):
+            return
         pending.report_rejected()
-        if turns.is_done:
-            reserve(cycle)
+    if turns.is_done:
+        reserve(cycle)
+
+
+def attempt(
+    cycle: Cycle,
+    line: EquivalenceClass,
+    refused: dict[Job, QueueReason] | None = None,
+    *,
+    overdue: bool | None = None,
+) -> bool:
+    """Try the first job of *line*; whether it was placed, or left the line.
+
+    What was *refused* by the quota of a queue, and why, is kept there; as long as no
+    job starts or reserves, the quota gives the same answer to the same request. A job
+    that lost pods it cannot do without is *overdue*.
+    """
+    refused = {} if refused is None else refused
+    _key, job_state = line.front
+    waiting, reports = cycle.pending.waiting, cycle.reports
+    if job_state.phase is not Phase.RUNNING:
+        refusal = cycle.framework.votes.job_valid(job_state)
+        if refusal is not None:
+            why = QueueReason(PendingCause.REFUSED, detail=refusal)
+            reports.report_pending(job_state, why)
+            cycle.pending.remove(job_state.job.name)
+            return True
+    if overdue is None:
+        overdue = cycle.pending.lost_min_available(job_state)
+    is_like_others = not (
+        overdue
+        or job_state.placements
+        or job_state.facts.finished
+        or job_state.job.name in cycle.reservations.by_job
+        or (cycle.reservations.by_job and cycle.reservations.aged)
+    )
+    cycle.slice.cost += REFUSED
+    known = refused.get(job_state.facts.untimed_key) if is_like_others else None
+    limit = None if known else cycle.quota.limit(job_state, overdue=overdue)
+    if limit is None:
+        why = known or cycle.quota.no_room(job_state)
+        if is_like_others:
+            refused[job_state.facts.untimed_key] = why
+        waiting.hold_back(line, why)
+        cycle.victim_search.fail(line)
+        reports.report_pending(job_state, why)
+        return False
+    if isinstance(line.why, Waiting) and cycle.placer.lacks_room(job_state):
+        waiting.close(line, line.why)  # what was reported still holds
+        cycle.victim_search.fail(line)
+        return False
+    cycle.slice.cost += TRIED + job_state.facts.selecting
+    found = cycle.placer.place(job_state, limit)
+    if isinstance(found, tuple):
+        start(cycle, job_state, found)
+        return True
+    found = cycle.placer.with_reserved(job_state, found)
+    _note_stuck(cycle, job_state)
+    waiting.close(line, found)
+    cycle.victim_search.fail(line)
+    reports.report_pending(job_state, found)
+    return False
+
+
+def _note_stuck(cycle: Cycle, job_state: JobState) -> None:
+    """Pods of a job that is repaired find no place."""
+    repair = cycle.failures.repairs.open.get(job_state.job.name)
+    if repair is not None and repair.stuck_at is None:
+        repair.stuck_at = cycle.view.now
+        cycle.changes.note(Change.REPAIR_MOVED)

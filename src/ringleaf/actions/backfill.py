@@ -2,14 +2,14 @@
 
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import tried
+from ringleaf.framework.budget import TRIED
 from ringleaf.framework.cycle import Cycle
 
 
 def backfill(cycle: Cycle) -> None:
     """Place jobs that request nothing."""
     best_effort = cycle.pending.best_effort
-    if not best_effort.queues:
+    if not best_effort.by_job:
         return
     turns = QueueIterator(cycle, best_effort)
     while (line := turns.next()) is not None:
@@ -18,8 +18,8 @@ def backfill(cycle: Cycle) -> None:
             best_effort.hold_back(line, why)
             cycle.reports.report_pending(job_state, why)
             continue
-        cycle.slice.cost += tried(job_state.job)
-        found = cycle.placer.place(job_state, job_state.n_pods)
+        cycle.slice.cost += TRIED + job_state.facts.selecting
+        found = cycle.placer.place(job_state, job_state.facts.n_pods)
         if isinstance(found, tuple):
             start(cycle, job_state, found)
         else:

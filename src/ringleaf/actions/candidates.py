@@ -8,9 +8,8 @@ import numpy as np
 from ringleaf.actions.reserve import report_reservation
 from ringleaf.actions.reserved import give_up, reserve_for
 from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
-from ringleaf.framework.budget import selecting
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.job_state import JobState
+from ringleaf.framework.job_state import JobState, selecting
 from ringleaf.framework.plugin import Victim
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.statement import Statement
@@ -170,9 +169,9 @@ class Candidates:
         assert other.started is not None
         old_at = max(other.started + self._min_run_s, other.history.bound_at + BIND_S)
         cycle.wake_at(old_at)
-        if old_at > cycle.now:
+        if old_at > cycle.view.now:
             cycle.victim_search.again_at = min(cycle.victim_search.again_at, old_at)
-        return old_at <= cycle.now
+        return old_at <= cycle.view.now
 
     def fewest(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
         """The fewest pods after which *job_state* fits, and where."""
@@ -186,7 +185,7 @@ class Candidates:
 
     def _tried(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
         """The fewest pods by the last vote."""
-        if not self._ranking or job_state.untimed_key in self._vain:
+        if not self._ranking or job_state.facts.untimed_key in self._vain:
             return None
         missing = self._missing_chips(job_state)
 
@@ -197,8 +196,11 @@ class Candidates:
         found = self._ranking.fewest(
             fits, missing, PLACED // _work(job_state.remaining)
         )
-        if found is None and job_state.job.name not in self._cycle.repairs:
-            self._vain.add(job_state.untimed_key)
+        if (
+            found is None
+            and job_state.job.name not in self._cycle.failures.repairs.open
+        ):
+            self._vain.add(job_state.facts.untimed_key)
         return found
 
     def _vote_again(self, job_state: JobState) -> None:
@@ -276,7 +278,7 @@ class Candidates:
         reservation = Reservation(
             job_state.remaining,
             placed.placements,
-            since=cycle.now,
+            since=cycle.view.now,
             why="pods were evicted",
             aged=False,
         )
@@ -326,7 +328,7 @@ def _candidate_of(
 def _kept(other: JobState, pods: Iterable[int]) -> frozenset[int]:
     """The pods that their roles cannot do without, the lowest numbers first."""
     kept: set[int] = set()
-    for role, own in other.role_ranks:
+    for role, own in other.facts.role_ranks:
         least = other.job.min_available_of(role) if other.job.roles else 0
         if least:
             spare = max(0, other.ready_in(own) - least)
@@ -337,5 +339,5 @@ def _kept(other: JobState, pods: Iterable[int]) -> frozenset[int]:
 def _loss(cycle: Cycle, other: JobState, pods: Iterable[int]) -> tuple[float, ...]:
     """Chip-seconds of work that each pod loses."""
     assert other.started is not None
-    seconds = cycle.now - other.started
+    seconds = cycle.view.now - other.started
     return tuple(seconds * len(other.placements[pod].chips) for pod in pods)

@@ -49,22 +49,23 @@ MAX_TOLD: Final = 3
 
 def limit_allows(cycle: Cycle, pods: int) -> bool:
     """Whether *pods* more may be deleted now."""
-    rules, brake = cycle.view.settings.repairs, cycle.repairs.rate_limit
-    return brake.allows(pods, _total(cycle), cycle.now, rules)
+    rules, brake = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
+    return brake.allows(pods, _total(cycle), cycle.view.now, rules)
 
 
 def _total(cycle: Cycle) -> int:
     """The pods there are, counted once in a cycle."""
-    if cycle.repairs.rate_limit.n_pods is None:
-        cycle.repairs.rate_limit.n_pods = count_pods(cycle)
-    return cycle.repairs.rate_limit.n_pods
+    rate_limit = cycle.failures.repairs.rate_limit
+    if rate_limit.n_pods is None:
+        rate_limit.n_pods = count_pods(cycle)
+    return rate_limit.n_pods
 
 
 def count_pods(cycle: Cycle) -> int:
     """The pods there are, with those that were deleted and are to come back."""
     held = sum(len(each.placements) for each in cycle.view.job_states.values())
     away = 0
-    for repair in cycle.repairs.open.values():
+    for repair in cycle.failures.repairs.open.values():
         job_state = cycle.view.job_states.get(repair.name)
         held_still = () if job_state is None else job_state.placements
         away += len(repair.wanting(job_state) - {*held_still})
@@ -73,7 +74,7 @@ def count_pods(cycle: Cycle) -> int:
 
 def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     """The pods of a job that are faulty, and were not dealt with."""
-    repairs, recovery = cycle.repairs, job_state.job.recovery
+    repairs, recovery = cycle.failures.repairs, job_state.job.recovery
     own = _own_ailments(cycle, job_state)
     found = {n: each for n, each in own.items() if n not in job_state.placements}
     for replica, placement in job_state.placements.items():
@@ -89,7 +90,8 @@ def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
 
 def _own_ailments(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     """What is wrong with pods themselves, as far as that counts and is new."""
-    repairs, name, recovery = cycle.repairs, job_state.job.name, job_state.job.recovery
+    repairs, job = cycle.failures.repairs, job_state.job
+    name, recovery = job.name, job.recovery
     own = repairs.ails.get(name)
     if not own:
         return {}
@@ -111,8 +113,8 @@ def _own_ailments(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
 
 def inspect_job(cycle: Cycle, job_state: JobState) -> None:
     """Look at a job of which pods may have become faulty."""
-    repairs, name = cycle.repairs, job_state.job.name
-    mode, repair = job_state.job.recovery.mode, repairs.get(name)
+    repairs, name = cycle.failures.repairs, job_state.job.name
+    mode, repair = job_state.job.recovery.mode, repairs.open.get(name)
     repairs.rate_limit.waiting.pop(name, None)
     faulty = faulty_pods(cycle, job_state)
     if mode.is_external:
@@ -126,7 +128,7 @@ def inspect_job(cycle: Cycle, job_state: JobState) -> None:
                 close_repair(cycle, job_state, repair)  # nothing was deleted
         return
     if repair is None:
-        repair = repairs.open[name] = Repair(name, cycle.now, job_state.job)
+        repair = repairs.open[name] = Repair(name, cycle.view.now, job_state.job)
         repair.retries_used = repairs.retries_used.get(name, 0)
     if not repair.deletion.ever:
         repair.ailments = {}
@@ -137,9 +139,9 @@ def inspect_job(cycle: Cycle, job_state: JobState) -> None:
 
 def _point(cycle: Cycle, name: str, told: tuple[PodFault, ...]) -> None:
     """Tell others which pods are faulty, if that is news."""
-    pointed = cycle.repairs.pointed
+    pointed = cycle.failures.repairs.pointed
     if pointed.get(name, ()) != told:
-        cycle.out.append(ReportFaultyPods(name, told))
+        cycle.reports.out.append(ReportFaultyPods(name, told))
     pointed.pop(name, None)
     if told:
         pointed[name] = told
@@ -161,7 +163,8 @@ def delete_pods(
     because: str = "",
 ) -> None:
     """Delete as much of a job as *scope* says, unless it is too early or too much."""
-    name, recovery, repairs = repair.name, job_state.job.recovery, cycle.repairs
+    name, recovery = repair.name, job_state.job.recovery
+    repairs = cycle.failures.repairs
     causes = {each.cause for each in faulty.values()}
     force = is_forced(recovery, causes)
     if asks_first(recovery, causes) and not repair.deletion.ever:
@@ -180,8 +183,8 @@ def delete_pods(
     repair.placements = places
     _note_deleted(cycle, repair, victims, alive)
     _use_retry(cycle, repair, faulty, new)
-    repairs.fault_log.acted(_fault_keys(cycle, repair, faulty), name, cycle.now)
-    cycle.out.append(PersistRepair(name, repair.record))
+    repairs.fault_log.acted(_fault_keys(cycle, repair, faulty), name, cycle.view.now)
+    cycle.reports.out.append(PersistRepair(name, repair.record))
     had = len(job_state.placements.keys() | repair.deletion.pods)
     why = f"{because or _faulty_words(faulty)}; {_deleted_words(scope, victims, had)}"
     _order(cycle, repair, faulty, victims, why, force=force)
@@ -195,7 +198,8 @@ def _unhandled(
     cycle: Cycle, name: str, faulty: Mapping[int, PodFault]
 ) -> dict[int, PodFault]:
     """The faulty pods with something wrong of their own that was not dealt with."""
-    own, handled = cycle.repairs.ails.get(name, {}), cycle.repairs.handled
+    repairs = cycle.failures.repairs
+    own, handled = repairs.ails.get(name, {}), repairs.handled
     return {
         n: each for n, each in faulty.items() if n in own and (name, n) not in handled
     }
@@ -217,9 +221,10 @@ def _note_deleted(
     repair.deletion.pods |= victims
     repair.deletion.ever |= victims
     repair.deletion.awaited |= victims.difference(alive)
-    repair.deletion.at, repair.deletion.gone_at, repair.stuck_at = cycle.now, None, None
+    repair.deletion.at = cycle.view.now
+    repair.deletion.gone_at = repair.stuck_at = None
     repair.rate_limited = False
-    cycle.repairs.rate_limit.count(cycle.now, repair.name, len(victims))
+    cycle.failures.repairs.rate_limit.count(cycle.view.now, repair.name, len(victims))
 
 
 def _use_retry(
@@ -229,7 +234,7 @@ def _use_retry(
     new: Mapping[int, PodFault],
 ) -> None:
     """What is wrong with pods themselves is dealt with; a failure uses one try up."""
-    repairs, name = cycle.repairs, repair.name
+    repairs, name = cycle.failures.repairs, repair.name
     own = repairs.ails.get(name, {}).keys() & faulty.keys()
     repairs.handled |= {(name, n) for n in own}
     if any(each.cause is Cause.POD for each in new.values()):
@@ -258,34 +263,34 @@ def _order(
     for replicas, forced in ((at_once, True), (victims - at_once, False)):
         if replicas:
             listed = tuple(sorted(replicas))
-            cycle.out.append(Delete(repair.name, listed, cause, why, forced))
+            cycle.reports.out.append(Delete(repair.name, listed, cause, why, forced))
 
 
 def _is_asked(cycle: Cycle, job_state: JobState, repair: Repair) -> bool:
     """Whether processes are asked to end by themselves and still have time for it."""
     rules = cycle.view.settings.repairs
     if repair.asked_at is None:
-        repair.asked_at = cycle.now
-        cycle.out.append(PersistRepair(repair.name, repair.record))
-        cycle.out.append(AskToExit(repair.name, exits=True))
+        repair.asked_at = cycle.view.now
+        cycle.reports.out.append(PersistRepair(repair.name, repair.record))
+        cycle.reports.out.append(AskToExit(repair.name, exits=True))
         until = f"within {rules.grace_s} s"
         why = _faulty_words(repair.ailments)
         told = f"job {repair.name!r} is asked to exit {until}; {why}"
         cycle.reports.report(job_state, Verdict.REPAIRING, told)
-    ended = job_state.ready < job_state.min_pods or job_state.missing
+    ended = job_state.ready < job_state.facts.min_pods or job_state.missing
     due = repair.asked_at + rules.grace_s
     cycle.wake_at(due)
-    return cycle.now < due and not ended
+    return cycle.view.now < due and not ended
 
 
 def _wait_for_brake(
     cycle: Cycle, job_state: JobState, repair: Repair, pods: int
 ) -> None:
     """Too many pods were deleted in a short time: say so, and try again later."""
-    rules, brake = cycle.view.settings.repairs, cycle.repairs.rate_limit
+    rules, brake = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
     known, repair.rate_limited = repair.rate_limited, True
-    cycle.repairs.rate_limit.waiting[repair.name] = None
-    recent = brake.recent(cycle.now, rules)
+    cycle.failures.repairs.rate_limit.waiting[repair.name] = None
+    recent = brake.recent(cycle.view.now, rules)
     told = (
         f"job {repair.name!r} is faulty and waits for the eviction rate limit: "
         f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were "
@@ -298,7 +303,8 @@ def _wait_for_brake(
 
 def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
     """Whether no kubelet could end the pod: its node is gone or not ready."""
-    node = None if placement is None else cycle.repairs.nodes.get(placement.node)
+    nodes = cycle.failures.repairs.nodes
+    node = None if placement is None else nodes.get(placement.node)
     if node is None:
         return placement is not None
     return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
@@ -307,7 +313,7 @@ def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
 def _is_stranded(cycle: Cycle, ailment: PodFault | None) -> bool:
     """Whether a pod is known to be on a node that is not."""
     found = ailment is not None and ailment.cause is Cause.NODE and ailment.node
-    return bool(found) and found not in cycle.repairs.nodes
+    return bool(found) and found not in cycle.failures.repairs.nodes
 
 
 def _faulty_words(faulty: Mapping[int, PodFault]) -> str:
@@ -337,10 +343,6 @@ def _deleted_words(scope: RestartScope, victims: Collection[int], had: int) -> s
 def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
     """Where the pods of a job that was repaired are now, for people."""
     now, moved, back = job_state.placements, [], 0
-    after = f"{cycle.now - repair.since:.0f} s"
-    if repair.moved_for:
-        nodes = some_of(dict.fromkeys(now[n].node for n in sorted(now)), MAX_TOLD)
-        return f"it was moved for job {repair.moved_for!r} within {after}: on {nodes}"
     for n in sorted(repair.deletion.ever & now.keys()):
         before = repair.placements.get(n)
         if before is None or (before.node, before.chips) != (now[n].node, now[n].chips):
@@ -350,6 +352,7 @@ def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
             back += 1
     told = [f"{counted(back, 'pod')} returned"] if back else []
     told += [some_of(moved, MAX_TOLD)] if moved else []
+    after = f"{cycle.view.now - repair.since:.0f} s"
     return f"all its pods are placed again after {after}: {', '.join(told)}"
 
 
@@ -360,7 +363,8 @@ def _fault_keys(
     for replica, ailment in sorted(faulty.items()):
         place = repair.placements.get(replica)
         chips = None if place is None else place.chips
-        yield from cycle.repairs.fault_log.keys_about(repair.name, ailment, chips)
+        fault_log = cycle.failures.repairs.fault_log
+        yield from fault_log.keys_about(repair.name, ailment, chips)
 
 
 def can_escalate(job_state: JobState, repair: Repair) -> bool:
@@ -373,17 +377,17 @@ def can_escalate(job_state: JobState, repair: Repair) -> bool:
 
 def close_repair(cycle: Cycle, job_state: JobState | None, repair: Repair) -> None:
     """Forget a repair; how often pods failed by themselves is not forgotten."""
-    del cycle.repairs.open[repair.name]
+    del cycle.failures.repairs.open[repair.name]
     if job_state is None:
-        cycle.repairs.rate_limit.waiting.pop(repair.name, None)
+        cycle.failures.repairs.rate_limit.waiting.pop(repair.name, None)
     if nodes := repair.held.nodes:
         repair.drop(cycle.view.cluster)
         cycle.wakeups.capacity_freed(cycle.view.cluster.products, nodes)
     if repair.was_asked:
-        cycle.out.append(AskToExit(repair.name, exits=False))
+        cycle.reports.out.append(AskToExit(repair.name, exits=False))
     if repair.deletion.at is not None or repair.asked_at is not None:
         used = repair.retries_used
         over = Record(repair.since, retries_used=used, is_over=True) if used else None
-        cycle.out.append(PersistRepair(repair.name, over))
+        cycle.reports.out.append(PersistRepair(repair.name, over))
     if job_state is not None and job_state.job.previous is not None:
         cycle.wakeups.spec_changed(job_state, replace(job_state.job, previous=None))

@@ -25,7 +25,7 @@ def evict(
     victim.history.evicted_in = cycle.victim_search.arrivals
     cycle.victim_search.ending[name] = victim
     cycle.pending.remove(name)
-    cycle.out.append(Evict(name, tuple(sorted(replicas)), by, action))
+    cycle.reports.out.append(Evict(name, tuple(sorted(replicas)), by, action))
 
 
 def end_for_repair(

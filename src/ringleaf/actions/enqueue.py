@@ -16,7 +16,7 @@ from ringleaf.framework.job_state import JobState
 def enqueue(cycle: Cycle) -> None:
     """Admit jobs, in the order of queues and jobs."""
     _welcome(cycle)
-    if not cycle.pending.gated.queues:
+    if not cycle.pending.gated.by_job:
         return
     turns = QueueIterator(cycle, cycle.pending.gated)
     while (line := turns.next()) is not None:
@@ -34,7 +34,7 @@ def _welcome(cycle: Cycle) -> None:
     """Jobs that have just arrived join a line, unless one is the only job to admit."""
     pending = cycle.pending
     newcomers, pending.newcomers = list(pending.newcomers.values()), {}
-    alone = len(newcomers) == 1 and not pending.gated
+    alone = len(newcomers) == 1 and not pending.gated.by_job
     if alone and may_admit(cycle, newcomers[0]):
         admit_job(cycle, newcomers[0])
         return

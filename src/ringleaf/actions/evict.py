@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ringleaf.actions.candidates import Candidates
 from ringleaf.actions.end_pods import evict
 from ringleaf.actions.victims import Choice
-from ringleaf.framework.budget import REFUSED, InterruptedSearch, selecting
+from ringleaf.framework.budget import REFUSED, InterruptedSearch
 from ringleaf.framework.changes import EVICTION
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
@@ -63,7 +63,7 @@ def _first_of_lines(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobStat
             progress.resume = search
             return
         first = line.front[1]
-        progress.looked += REFUSED + selecting(first.job)
+        progress.looked += REFUSED + first.facts.selecting
         search.seen.add(first.job.name)
         yield first
         if line and line.front[1] is first:
@@ -86,7 +86,7 @@ def _overdue(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
             progress.resume = replace(search, reservations=reservations[at:])
             return
         reservation.searched[action] = _tick(cycle)
-        progress.looked += REFUSED + selecting(job_state.job)
+        progress.looked += REFUSED + job_state.facts.selecting
         yield job_state
 
 
@@ -253,7 +253,7 @@ def _key_of(job_state: JobState, cycle: Cycle) -> tuple[Job, int] | None:
     known = job_state.history.evicted_by or job_state.job.name in cycle.reservations
     if known or job_state.placements or job_state.finished or job_state.job.previous:
         return None
-    return job_state.scheduling_key, job_state.job.priority
+    return job_state.facts.scheduling_key, job_state.job.priority
 
 
 def _same_rank(one: tuple[Job, int], other: tuple[Job, int]) -> bool:
@@ -270,7 +270,7 @@ def _preview(cycle: Cycle, job_state: JobState, chosen: Sequence[Choice]) -> Non
     if job_state.history.previewed != victims:
         job_state.history.previewed = victims
         told = _words(job_state, chosen, "would")
-        cycle.out.append(Report(job_state.job.name, Verdict.WOULD_EVICT, told))
+        cycle.reports.out.append(Report(job_state.job.name, Verdict.WOULD_EVICT, told))
 
 
 def _words(job_state: JobState, chosen: Sequence[Choice], verb: str) -> str:

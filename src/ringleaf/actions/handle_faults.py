@@ -11,17 +11,19 @@ from ringleaf.framework.cycle import Cycle
 
 def handle_faults(cycle: Cycle) -> None:
     """Delete what is to be deleted because of faults, and no more than may be."""
-    repairs = cycle.repairs
+    repairs = cycle.failures.repairs
     repairs.rate_limit.n_pods = None
     if repairs.rate_limit.waiting and limit_allows(cycle, 1):
         repairs.suspects |= repairs.rate_limit.waiting
     suspects, repairs.suspects = repairs.suspects, {}
     for name in suspects:
-        if name in cycle.view.job_states:
-            inspect_job(cycle, cycle.view.job_states[name])
-    reconcile_repairs(cycle)
+        job_state = cycle.view.job_states.get(name)
+        if job_state is not None and (job_state.placements or repairs.knows(name)):
+            inspect_job(cycle, job_state)
+    if repairs.open:
+        reconcile_repairs(cycle)
     if repairs.rate_limit.waiting:
         rules = cycle.view.settings.repairs
-        recent = repairs.rate_limit.recent(cycle.now, rules)
-        soon = repairs.rate_limit.next_at(rules) if recent else cycle.now + 1
+        recent = repairs.rate_limit.recent(cycle.view.now, rules)
+        soon = repairs.rate_limit.next_at(rules) if recent else cycle.view.now + 1
         cycle.wake_at(soon)

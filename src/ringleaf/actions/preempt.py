@@ -11,7 +11,7 @@ def preempt(cycle: Cycle) -> None:
     """For every unschedulable job, as the plugins allow."""
 
     def same_queue(queue: str) -> Iterable[JobState]:
-        return cycle.view.account(queue).jobs.values()
+        return cycle.view.accounts[queue].jobs.values()
 
     search = VictimSearch(
         cycle, "preempt", cycle.framework.votes.preemptable, same_queue

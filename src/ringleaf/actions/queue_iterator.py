@@ -51,7 +51,8 @@ class QueueIterator:
 
         The line of the turn before is still there if it is open and not empty.
         """
-        self._return()
+        if self._last is not None:
+            self._return(self._last)
         while self._queues or self._unknown:
             self.queue = self._first()
             self._last = self._pop(self._heap(self.queue))
@@ -110,13 +111,11 @@ class QueueIterator:
             self._heaps[queue], self._number = heap, self._number + len(heap)
         return self._heaps[queue]
 
-    def _return(self) -> None:
+    def _return(self, line: EquivalenceClass) -> None:
         """Put the last line back if more of it can have a turn."""
-        line, self._last = self._last, None
-        if line is None:
-            return
+        self._last, account = None, self._account
         cost = self._cycle.slice.cost - self._before
-        self._spent[self._account] = self._spent.get(self._account, 0) + cost
+        self._spent[account] = self._spent.get(account, 0) + cost
         if self._waitlist.is_open(line):
             self._number += 1
             heappush(self._heaps[self.queue], (line.front[0], self._number, line))

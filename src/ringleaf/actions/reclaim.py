@@ -22,7 +22,7 @@ def _may_reclaim(cycle: Cycle, job_state: JobState) -> bool:
         queue is not None
         and cycle.framework.votes.job_starving(job_state)
         and not cycle.framework.votes.overused(queue)
-        and cycle.framework.votes.preemptive(queue, job_state.min_resources)
+        and cycle.framework.votes.preemptive(queue, job_state.facts.min_resources)
     )
 
 

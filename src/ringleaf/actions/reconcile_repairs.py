@@ -15,35 +15,24 @@ from ringleaf.actions.delete_faulty import (
 )
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.instruction import (
-    Delete,
-    Repaired,
-    Verdict,
-)
+from ringleaf.framework.instruction import Delete, Repaired, Verdict
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
-from ringleaf.model.fault import (
-    Cause,
-    PodFault,
-    RestartScope,
-)
+from ringleaf.model.fault import Cause, PodFault, RestartScope
 from ringleaf.policies.counting import counted, some_of
-from ringleaf.policies.faults import (
-    first_cause,
-    next_scope,
-)
+from ringleaf.policies.faults import first_cause, next_scope
 
 
 def reconcile_repairs(cycle: Cycle) -> None:
     """See which repairs are over, and which need more than they got."""
-    cycle.repairs.seen = cycle.changes.tick(Change.REPAIR_MOVED)
-    for repair in list(cycle.repairs.open.values()):
+    cycle.failures.repairs.seen = cycle.changes.tick(Change.REPAIR_MOVED)
+    for repair in list(cycle.failures.repairs.open.values()):
         _follow(cycle, repair)
 
 
 def reconcile_moved(cycle: Cycle) -> None:
     """The same, if pods of a repair found a place, or none, since the last look."""
-    if cycle.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
+    if cycle.failures.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
         reconcile_repairs(cycle)
 
 
@@ -56,7 +45,7 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
             close_repair(cycle, None, repair)
         elif repair.asked_at is not None:
             cycle.wake_at(repair.asked_at + rules.grace_s)
-            if cycle.now >= repair.asked_at + rules.grace_s:
+            if cycle.view.now >= repair.asked_at + rules.grace_s:
                 inspect_job(cycle, job_state)
         return
     if job_state is not None and _is_whole(cycle, job_state, repair):
@@ -69,13 +58,13 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
         _press(cycle, job_state, repair, ending)
         return
     if repair.deletion.gone_at is None:
-        repair.deletion.gone_at = cycle.now
+        repair.deletion.gone_at = cycle.view.now
     if job_state is not None and can_escalate(job_state, repair):
         _escalate(cycle, job_state, repair)
         return
     until = repair.deletion.gone_at + rules.hold_s
     cycle.wake_at(until)
-    if cycle.now >= until:
+    if cycle.view.now >= until:
         _give_up(cycle, job_state, repair)
 
 
@@ -98,7 +87,7 @@ def _finish(cycle: Cycle, job_state: JobState, repair: Repair) -> None:
     ever = tuple(sorted(repair.deletion.ever))
     record = replace(repair.record, deleted=ever)
     told = outcome_words(cycle, job_state, repair)
-    cycle.out.append(Repaired(repair.name, record, told))
+    cycle.reports.out.append(Repaired(repair.name, record, told))
     close_repair(cycle, job_state, repair)
 
 
@@ -106,21 +95,19 @@ def _press(
     cycle: Cycle, job_state: JobState, repair: Repair, ending: AbstractSet[int]
 ) -> None:
     """Delete pods at once that had their time to end by themselves."""
-    if repair.moved_for:
-        return  # it may save its work first, for as long as its pods allow
     assert repair.deletion.at is not None
     due = repair.deletion.at + cycle.view.settings.repairs.grace_s
     late = ending - repair.deletion.forced
     if not late:
         return
     cycle.wake_at(due)
-    if cycle.now >= due:
+    if cycle.view.now >= due:
         repair.deletion.forced |= late
         cause = str(first_cause(repair.causes))
         waited = cycle.view.settings.repairs.grace_s
         why = f"{counted(len(late), 'pod')} did not end within {waited} s"
         listed = tuple(sorted(late))
-        cycle.out.append(Delete(repair.name, listed, cause, why, force=True))
+        cycle.reports.out.append(Delete(repair.name, listed, cause, why, force=True))
         told = f"job {repair.name!r} is being repaired: {why}, deleted at once"
         cycle.reports.report(job_state, Verdict.REPAIRING, told)
 
@@ -147,7 +134,7 @@ def _escalate(cycle: Cycle, job_state: JobState, repair: Repair) -> None:
     after = rules.block_after_s if scope is RestartScope.BLOCK else rules.job_after_s
     if repair.scope is RestartScope.BLOCK:
         after -= rules.block_after_s  # so long they had found no place before
-    if cycle.now < repair.stuck_at + after:
+    if cycle.view.now < repair.stuck_at + after:
         cycle.wake_at(repair.stuck_at + after)
         return
     cause = first_cause(repair.causes)

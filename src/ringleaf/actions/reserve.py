@@ -10,10 +10,10 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from ringleaf.actions.reserved import heed_budget, reserve_for, start_with
+from ringleaf.actions.reserved import give_up, reserve_for, start_reserved, start_with
 from ringleaf.config.conf import OFF
 from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.idle_budget import WINDOW_S
+from ringleaf.framework.idle_budget import WINDOW_S, Outcome
 from ringleaf.framework.instruction import Verdict
 from ringleaf.framework.job_state import NONE_OF_THEM, JobState, Phase
 from ringleaf.framework.pending_queue import SPARE_ENTRIES, EquivalenceClass, JobKey
@@ -33,10 +33,32 @@ TRIALS: Final = 2
 """How often the pods that may end do so while a reservation is planned, about."""
 
 
+def tend_reservations(cycle: Cycle) -> None:
+    """Start jobs with a reservation; some reservations are lent, or end."""
+    if cycle.reservations.by_job:
+        heed_ends(cycle)
+        start_reserved(cycle)
+    heed_budget(cycle)
+
+
+def heed_budget(cycle: Cycle) -> bool:
+    """Whether reservations may be made; they end once their budget is used up."""
+    reservations = cycle.reservations
+    budget = reservations.idle.budget
+    idle = reservations.idle.chips if reservations.by_job else 0
+    if cycle.framework.conf.reservation.idle_budget and not (idle or budget.used):
+        return True
+    cycle.wake_at(budget.update(reservations.idle.limit, idle))
+    for reservation in reservations.aged if budget.is_spent else ():
+        give_up(cycle, reservation, Outcome.SPENT)
+        cycle.pending.add(cycle.view.job_states[reservation.job.name])
+    return not budget.is_spent
+
+
 def heed_ends(cycle: Cycle) -> None:
     """Let more jobs use reservations that begin later than was predicted."""
     for reservation in cycle.reservations.aged:
-        if reservation.begins_later(cycle.now):
+        if reservation.begins_later(cycle.view.now):
             cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)
         cycle.wake_at(reservation.check_at)
 
@@ -44,11 +66,12 @@ def heed_ends(cycle: Cycle) -> None:
 def reserve(cycle: Cycle) -> None:
     """Give a reservation to an overdue job, one a queue or one in all."""
     settings, planning = cycle.framework.conf.reservation, cycle.reservations.planning
-    if settings.mode == OFF or not (cycle.pending.waiting or cycle.pending.gated):
+    pending = cycle.pending.waiting.by_job or cycle.pending.gated.by_job
+    if settings.mode == OFF or not pending:
         return
     if not heed_budget(cycle):
         return
-    if cycle.now < planning.not_before:
+    if cycle.view.now < planning.not_before:
         cycle.wake_at(planning.not_before)
         return
     after = settings.after_s
@@ -72,23 +95,23 @@ def _reserve_one(cycle: Cycle, queues: Iterable[str], after: int) -> None:
     overdue = [one for queue in listed for one in _overdue(cycle, queue, after)]
     again = inf
     for _key, job_state in sorted(overdue, key=lambda each: each[0]):
-        known = planning.is_hopeless(job_state.scheduling_key)
+        known = planning.is_hopeless(job_state.facts.scheduling_key)
         known |= job_state.job.queue not in cycle.view.queues
         if not (known or cycle.slice.allows(planning.cost)):
-            cycle.wake_at(planning.pause(job_state.job.queue, cycle.now))
+            cycle.wake_at(planning.pause(job_state.job.queue, cycle.view.now))
             return
         reservation = None if known else _plan(cycle, job_state)
         if reservation is None:
-            planning.note_hopeless(job_state.scheduling_key)
+            planning.note_hopeless(job_state.facts.scheduling_key)
             continue
         if _is_too_costly(cycle, job_state, reservation):
-            again = cycle.now + max(after, LOOK_AGAIN_S)
+            again = cycle.view.now + max(after, LOOK_AGAIN_S)
             continue
         reserve_for(cycle, job_state, reservation)
         if reservation.blockers:
             report_reservation(cycle, job_state, reservation)
         elif not start_with(cycle, reservation):
-            planning.note_hopeless(job_state.scheduling_key)
+            planning.note_hopeless(job_state.facts.scheduling_key)
         return
     for queue in listed if again < inf else ():
         cycle.pending.none_overdue.add(queue, again)
@@ -101,9 +124,9 @@ def _is_too_costly(cycle: Cycle, job_state: JobState, reservation: Reservation) 
     A job that has waited for a day gets the reservation anyway: the budget may turn
     out to be enough, and ends the reservation if it is not.
     """
-    if cycle.now - job_state.waiting_since >= WINDOW_S or not reservation.blockers:
+    if cycle.view.now - job_state.waiting_since >= WINDOW_S or not reservation.blockers:
         return False
-    return drain_cost(reservation, cycle.now) > cycle.reservations.idle.left
+    return drain_cost(reservation, cycle.view.now) > cycle.reservations.idle.left
 
 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
@@ -112,10 +135,10 @@ def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
     lists = (pending.waiting.since.oldest(queue), pending.gated.since.oldest(queue))
     since = min((one.waiting_since for one in lists if one), default=inf)
     cycle.wake_at(since + after)
-    if since + after > cycle.now:
+    if since + after > cycle.view.now:
         return False
     until = pending.none_overdue.until(queue)
-    if until <= cycle.now:
+    if until <= cycle.view.now:
         return True
     cycle.wake_at(until)
     return False
@@ -129,13 +152,13 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobStat
     found = []
     lists = cycle.pending.waiting, cycle.pending.gated
     for line in chain.from_iterable(each.lines_in(queue) for each in lists):
-        ask = line.front[1].scheduling_key
+        ask = line.front[1].facts.scheduling_key
         if ask.podless or cycle.reservations.planning.is_hopeless(ask):
             continue
-        first = _first_overdue(line, after, cycle.now)
+        first = _first_overdue(line, after, cycle.view.now)
         if first is not None:
             found.append(first)
-    until = min(each.since.next_due(queue, after, cycle.now) for each in lists)
+    until = min(each.since.next_due(queue, after, cycle.view.now) for each in lists)
     cycle.wake_at(until)
     if not found:
         known, there = cycle.pending.none_overdue, cycle.view.accounts
@@ -189,7 +212,7 @@ def _plan(cycle: Cycle, job_state: JobState) -> Reservation | None:
     reservation = Reservation(
         job_state.remaining,
         placed.placements,
-        since=cycle.now,
+        since=cycle.view.now,
         why=f"waiting since {since:g} s",
         aged=True,
     )
@@ -227,7 +250,7 @@ def _enders(cycle: Cycle, job_state: JobState) -> list[JobState]:
     holders = cycle.view.cluster.holdings
     others = [known[n] for n in holders if n in known and n not in apart]
     others.sort(key=attrgetter("number"))
-    others.sort(key=lambda each: ends_at(each, cycle.now))  # stable
+    others.sort(key=lambda each: ends_at(each, cycle.view.now))  # stable
     return others
 
 
@@ -339,7 +362,7 @@ def reserve_terminating(
     reservation = Reservation(
         job_state.remaining,
         placed.placements,
-        since=cycle.now,
+        since=cycle.view.now,
         why="ending pods leave room",
         aged=False,
     )

@@ -3,6 +3,7 @@
 from ringleaf.actions.start import start
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.idle_budget import Outcome
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.statement import Statement
@@ -40,7 +41,7 @@ def start_with(cycle: Cycle, reservation: Reservation) -> bool:
     job_state = cycle.view.job_states[reservation.job.name]
     found = _placed_with(cycle, reservation, job_state)
     if found is not None:
-        cycle.reservations.remove(reservation)
+        cycle.reservations.remove(reservation, Outcome.STARTED)
         start(cycle, job_state, found)
         cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)
         return True
@@ -72,20 +73,9 @@ def _placed_with(
         return found
 
 
-def heed_budget(cycle: Cycle) -> bool:
-    """Whether reservations may be made; they end once their budget is used up."""
-    reservations = cycle.reservations
-    budget, idle = reservations.idle.budget, reservations.idle.chips
-    if cycle.framework.conf.reservation.idle_budget and not (idle or budget.used):
-        return True
-    cycle.wake_at(budget.update(reservations.idle.limit, idle))
-    for reservation in reservations.aged if budget.is_spent else ():
-        give_up(cycle, reservation)
-        cycle.pending.add(cycle.view.job_states[reservation.job.name])
-    return not budget.is_spent
-
-
-def give_up(cycle: Cycle, reservation: Reservation) -> None:
+def give_up(
+    cycle: Cycle, reservation: Reservation, outcome: Outcome = Outcome.RELEASED
+) -> None:
     """A reservation is no more; what it held is free."""
-    cycle.reservations.release(reservation)
+    cycle.reservations.release(reservation, outcome)
     cycle.wakeups.capacity_freed(cycle.view.cluster.products, reservation.nodes)

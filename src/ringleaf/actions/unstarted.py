@@ -22,8 +22,9 @@ MAX_NODES_NAMED: Final = 3
 
 def take_back_nodes(cycle: Cycle) -> None:
     """Nodes that were set aside long enough take pods again."""
-    for node in cycle.failures.quarantine.due(cycle.now):
-        cycle.failures.quarantine.take_back(node, cycle.now)
+    quarantine = cycle.failures.quarantine
+    for node in quarantine.due(cycle.view.now) if quarantine.nodes else ():
+        quarantine.take_back(node, cycle.view.now)
         end_quarantine(cycle, node)
 
 
@@ -32,7 +33,7 @@ def end_quarantine(cycle: Cycle, node: str) -> None:
     cluster = cycle.view.cluster
     at = cluster.index[node]
     cluster.quarantine(at, aside=False)
-    cycle.repairs.fault_log.taken_back(node, cycle.now)
+    cycle.failures.repairs.fault_log.taken_back(node, cycle.view.now)
     cycle.changes.note(Change.NODES_CHANGED)
     cycle.wakeups.capacity_freed([cluster.product_of(at)])
 
@@ -42,9 +43,11 @@ def next_look(cycle: Cycle) -> float:
     if not cycle.framework.decides:
         return inf
     within_s = cycle.view.settings.repairs.run_within_s
-    rests = (cycle.failures.starts.not_before(name) for name in cycle.pending.backoff)
-    late = cycle.failures.starts.next_at(within_s) if within_s else inf
-    return min(late, cycle.failures.quarantine.next_at, *rests)
+    starts = cycle.failures.starts
+    rests = (starts.not_before(name) for name in cycle.pending.backoff)
+    late = starts.next_at(within_s) if within_s and starts.clocks else inf
+    quarantine = cycle.failures.quarantine
+    return min(late, quarantine.next_at if quarantine.nodes else inf, *rests)
 
 
 def release_unstarted(cycle: Cycle) -> None:
@@ -52,14 +55,14 @@ def release_unstarted(cycle: Cycle) -> None:
     if not cycle.framework.decides:
         return
     for name, job_state in list(cycle.pending.backoff.items()):
-        if cycle.failures.starts.not_before(name) <= cycle.now:
+        if cycle.failures.starts.not_before(name) <= cycle.view.now:
             del cycle.pending.backoff[name]
             job_state.history.reported, job_state.history.why = "", None
             cycle.changes.note(Change.USAGE_CHANGED)
             cycle.pending.add(job_state)
     within_s = cycle.view.settings.repairs.run_within_s
-    if within_s:
-        for name in cycle.failures.starts.due(cycle.now, within_s):
+    if within_s and cycle.failures.starts.clocks:
+        for name in cycle.failures.starts.due(cycle.view.now, within_s):
             late = cycle.view.job_states.get(name)
             if late is not None and _is_late(cycle, late):
                 _release(cycle, late, within_s)
@@ -71,7 +74,7 @@ def _is_late(cycle: Cycle, job_state: JobState) -> bool:
     While pods of it end or are repaired, it is not known yet what it will be.
     """
     ends = job_state.terminating or not job_state.placements
-    ends = ends or job_state.job.name in cycle.repairs
+    ends = ends or job_state.job.name in cycle.failures.repairs.open
     return not ends and not cycle.failures.starts.note_whole(job_state)
 
 
@@ -79,16 +82,16 @@ def _release(cycle: Cycle, job_state: JobState, within_s: int) -> None:
     name = job_state.job.name
     start = cycle.failures.starts[name]
     start.tries += 1
-    start.rest(cycle.now, start.tries)
+    start.rest(cycle.view.now, start.tries)
     job_state.history.interrupted = True
     late = sorted(job_state.placements.keys() - start.runs)
     n_pods = counted(len(job_state.placements), "pod")
     why = f"{len(late)} of {n_pods} did not run within {within_s} s"
     pods = tuple(sorted(job_state.placements))
-    cycle.out.append(Delete(name, pods, NEVER_RAN, why))
-    again_s = start.not_before - cycle.now
+    cycle.reports.out.append(Delete(name, pods, NEVER_RAN, why))
+    again_s = start.not_before - cycle.view.now
     told = f"job {name!r} is released: {why}; it is placed again in {again_s:g} s"
     nodes = dict.fromkeys(job_state.placements[replica].node for replica in late)
     where = some_of(map(repr, nodes), MAX_NODES_NAMED)
     hint = f"check the events of its pods on {where}" if late else ""
-    cycle.out.append(Report(name, Verdict.RELEASED, told, hint))
+    cycle.reports.out.append(Report(name, Verdict.RELEASED, told, hint))

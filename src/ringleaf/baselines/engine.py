@@ -41,6 +41,7 @@ from ringleaf.model.settings import Settings
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.counting import counted
+from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
     FITS,
     REASONS,
@@ -219,6 +220,11 @@ class BaselineSession(Session):
     def fits_now(self, job: Job) -> bool:
         """Whether *job*, placed anew, would be placed now."""
         return self.would_place(job, RestartScope.JOB)
+
+    def impossible(self, job: Job) -> Impossible | None:
+        """Nothing: it follows other rules than those that would be tried."""
+        del job
+        return None
 
     def spots(self, job: Job, role: Role, pods: int) -> Spots | None:
         """Places for so many more pods of *role*."""

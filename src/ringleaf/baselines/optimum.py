@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.actions.attempt import attempt
+from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserved import start_reserved
 from ringleaf.baselines.floor import (

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.actions import VERBS
-from ringleaf.actions.attempt import attempt
+from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve
 from ringleaf.actions.reserved import start_reserved
@@ -157,7 +157,11 @@ class Strict:
         """The line of the first in *queue*; None if it is known not to fit."""
         waiting = cycle.pending.waiting
         line, job_state = self._heads.get(queue, (None, None))
-        if line is not None and job_state is not None and not cycle.repairs.open:
+        if (
+            line is not None
+            and job_state is not None
+            and not cycle.failures.repairs.open
+        ):
             waits = job_state.job.name in waiting
             if waits and waiting.line_of(job_state.job.name) is line:
                 return line if waiting.is_open(line) else None
@@ -310,7 +314,7 @@ class Conservative:
     @staticmethod
     def _plan(cycle: Cycle, job_state: JobState, outlook: Outlook) -> None:
         """Start a job now, or note when it can start."""
-        need, now = Need.of(job_state.job), cycle.now
+        need, now = Need.of(job_state.job), cycle.view.now
         start = outlook.earliest(need, now)
         line = cycle.pending.waiting.line_of(job_state.job.name)
         first = line.front[1] is job_state and cycle.pending.waiting.is_open(line)
@@ -325,7 +329,7 @@ class Conservative:
 
 def outlook_of(cycle: Cycle, product: Product) -> Outlook:
     """What is free of *product*, and when running jobs leave more."""
-    cluster, now = cycle.view.cluster, cycle.now
+    cluster, now = cycle.view.cluster, cycle.view.now
     own = of_product(cluster, product) & cluster.ready & ~cluster.cordoned
     healthy = cluster.healthy[own]
     usable = cluster.free[own] & healthy
@@ -342,9 +346,9 @@ def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
     """When each running job ends, not before the next second, and what it leaves."""
     for job_state in cycle.view.job_states.values():
         if job_state.placements and job_state.job.product == product:
-            end = ends_at(job_state, cycle.now)
+            end = ends_at(job_state, cycle.view.now)
             if end != inf:
-                yield max(end, cycle.now + 1), Need.of(job_state.job)
+                yield max(end, cycle.view.now + 1), Need.of(job_state.job)
 
 
 def _as_configured() -> Verb:

@@ -67,7 +67,7 @@ class Damage:
 
     def __init__(self, engine: Engine, now: float, *, has_history: bool = True) -> None:
         self._view, self._book, self._now = engine.view, engine.fault_log, now
-        self._repairs, self._known = engine.repairs, engine.cycle.repairs
+        self._repairs, self._known = engine.repairs, engine.cycle.failures.repairs
         self._cycle = engine.cycle
         self._has_history = has_history
         self._rules = engine.view.settings.repairs
@@ -353,7 +353,8 @@ def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
 
 def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
     """Let an engine that deletes nothing know which jobs wait for the brake."""
-    open_repairs, job_states = engine.cycle.repairs.open, engine.view.job_states
+    open_repairs = engine.cycle.failures.repairs.open
+    job_states = engine.view.job_states
     for name in jobs:
         if name in job_states and name not in open_repairs:
             repair = Repair(name, now, job_states[name].job)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.compare import crew_of, plain_of, results_of
+from ringleaf.cli.failure import typed
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, print_trimmed
 from ringleaf.cli.simulate import Wanted
@@ -126,7 +127,7 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
 def _again(wanted: Wanted, policies: Sequence[str] = POLICIES) -> str:
     """The same with several seeds, as a command."""
     return (
-        f"ringleaf compare --cluster {wanted.cluster} --jobs {wanted.jobs} "
+        f"{typed()} compare --cluster {wanted.cluster} --jobs {wanted.jobs} "
         f"--contention {wanted.contention} --seed {wanted.seed} --seeds 5 "
         f"--policies {','.join(policies)}"
     )

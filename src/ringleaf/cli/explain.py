@@ -1,7 +1,7 @@
 """``ringleaf explain``."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -71,7 +71,7 @@ def explain_job(
         return print_node(PeopleConsole(), session, job, answer, top, as_json=as_json)
     found = survey(session, job, top) if is_legal(job, session.settings) else None
     decision = session.decide(job)
-    if found is not None and isinstance(decision, Waiting):
+    if found is not None and may_start(decision):
         found = replace(found, enough_to_end=enough_to_end(session, job))
     if as_json:
         print_json(_plain(session, decision, found))
@@ -322,19 +322,23 @@ def _print(
         print_network(console, session, decision, found.network, top)
         waits = isinstance(decision, Waiting)
         print_survey(console, found, waits=waits)
-        if waits:
+        if may_start(decision):
             console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
 
 
-def print_decision(console: Console, decision: Decision) -> None:
-    """What became of the job, and why."""
-    word = verdict(decision)
+def print_decision(
+    console: Console, decision: Decision, word: str = "", first: Iterable[str] = ()
+) -> None:
+    """What became of the job in a *word*, what is *first* to be said, and why."""
+    word = word or verdict(decision)
     head = Text.assemble(
         f"job {decision.job.name!r} ({decision.job.product.key}, "
         f"{decision.job.wanted}): ",
         (word, VERDICT_STYLES[word]),
     )
     console.print(head)
+    for line in first:
+        console.print(indented(line))
     if isinstance(decision, Placed):
         for placement in decision.placements[:MAX_NAMES]:
             chips = ", ".join(map(str, placement.chips)) or ""
@@ -353,6 +357,11 @@ def print_decision(console: Console, decision: Decision) -> None:
             console.print(indented(f"hint: {decision.hint}", style="bold"))
     for warning in decision.warnings:
         console.print(indented(f"warning: {warning}"))
+
+
+def may_start(fate: object) -> TypeGuard[Waiting]:
+    """Whether a job is pending for which other jobs could make room."""
+    return isinstance(fate, Waiting) and not fate.impossible
 
 
 def print_network(
@@ -389,12 +398,16 @@ def print_survey(console: Console, found: Survey, *, waits: bool) -> None:
         )
 
 
-def endings_words(enough: Sequence[str]) -> str:
-    """The jobs of which the end of any one would let a waiting job start."""
+def endings_words(enough: Sequence[str], unbound: Container[str] = ()) -> str:
+    """The jobs of which the end of any one would let a waiting job start.
+
+    Those that are *unbound* run only if they are bound.
+    """
     if not enough:
         return "Would not start if any single job ended."
     which = "any one of these jobs" if len(enough) > 1 else "this job"
-    return f"Would start if {which} ended: {shortened(enough, MAX_NAMES)}"
+    named = [f"{name} (not bound)" if name in unbound else name for name in enough]
+    return f"Would start if {which} ended: {shortened(named, MAX_NAMES)}"
 
 
 def _candidates(best: Sequence[Candidate]) -> Table:

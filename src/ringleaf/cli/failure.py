@@ -1,5 +1,8 @@
 """How a command fails: one line on standard error."""
 
+import os
+import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -20,6 +23,15 @@ def program() -> str:
     """How the command is called: as ``ringleaf``, or as a plugin of kubectl."""
     own = Path(sys.argv[0]).name if sys.argv else ""
     return "kubectl ringleaf" if own.startswith("kubectl-ringleaf") else "ringleaf"
+
+
+def typed() -> str:
+    """What to type to call the command: with its path where the shell needs that."""
+    own = sys.argv[0] if sys.argv else ""
+    needs_path = Path(own).name == "ringleaf" and os.sep in own
+    return (
+        shlex.quote(own) if needs_path and not shutil.which("ringleaf") else program()
+    )
 
 
 def report(line: str) -> None:

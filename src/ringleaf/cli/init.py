@@ -1,23 +1,32 @@
 """``ringleaf init``: a commented file to start from."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from ringleaf.cli.failure import BadUse, program
+from ringleaf.cli.failure import BadUse, typed
 from ringleaf.cli.output import print_json
 from ringleaf.simulator.workloads import SUITS
 
 FOLDER: Final = Path(__file__).with_name("starters")
+
+
+def _options(workload: str) -> str:
+    """Those of a first run of a workload."""
+    suits = SUITS[workload]
+    return f"--workload {workload} --load {suits.load} --jobs {suits.jobs}"
+
+
 COMPARED: Final = (
-    "compare --workload kalos --load 0.8 --jobs 2000 --contention 0.3 --seeds 5 "
+    f"compare {_options('kalos')} --contention 0.3 --seeds 5 "
     "--policies ringleaf,volcano-vendor-1.0 --report report.html --cluster"
 )
-SMALLER: Final = (
-    "hint: put in your own leaves and nodes first; fewer than {kalos:,} chips suit "
-    "--workload helios-gang, fewer than {gang:,} philly, fewer than {philly:,} pai"
+SMALLER: Final = "hint: put in your own leaves and nodes first; " + ", ".join(
+    f"fewer than {SUITS[larger].chips:,} chips: {_options(workload)}"
+    for larger, workload in pairwise(SUITS)
 )
-"""What to say of the workload of the command, which suits the file as written."""
+"""What to say of the options of the command, which suit the file as written."""
 STARTERS: Final = {
     "scenario": ("scenario.yaml", "plan"),
     "cluster": ("cluster.yaml", COMPARED),
@@ -38,11 +47,9 @@ def write_starter(what: str, output: str | None, *, as_json: bool) -> int:
     elif output is None:
         sys.stdout.write(text)
     else:
-        sys.stdout.write(f"wrote {output}; next: {program()} {reader} {output}\n")
+        sys.stdout.write(f"wrote {output}; next: {typed()} {reader} {output}\n")
         if what == "cluster":
-            kalos, gang, philly = (SUITS[n] for n in ("kalos", "helios-gang", "philly"))
-            line = SMALLER.format(kalos=kalos, gang=gang, philly=philly)
-            sys.stdout.write(f"{line}\n")
+            sys.stdout.write(f"{SMALLER}\n")
     return 0
 
 

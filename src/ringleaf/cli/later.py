@@ -95,6 +95,11 @@ def _unknown_words(names: Sequence[str]) -> str:
     return f"the time is not known: {some} {have} no estimate ({ESTIMATE})"
 
 
+def _named(look: Look, name: str) -> str:
+    """A job as people know it, and whether its pods are bound."""
+    return repr(known_as(look.world, name)) + " (not bound)" * (name in look.binds)
+
+
 def _predicted(names: Mapping[str, str], told: Plain) -> str:
     """Which of the jobs a start waits for is predicted to end last, and from what."""
     if "predicted" not in told:
@@ -123,7 +128,7 @@ def start_of(look: Look, job_state: JobState) -> Start:
         {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
     ).removeprefix("reserved: ")
     now = look.engine.view.now
-    jobs = {each: repr(known_as(look.world, each)) for each in reservation.blockers}
+    jobs = {each: _named(look, each) for each in reservation.blockers}
     unknown = {
         each: jobs[each]
         for each, other in reservation.blockers.items()

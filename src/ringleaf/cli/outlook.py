@@ -1,6 +1,6 @@
 """``ringleaf explain`` of a scenario that is run through time: a job at its end."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from ringleaf.cli.explain import (
     MAX_NAMES,
     endings_words,
     indented,
+    may_start,
     no_node,
     node_answer,
     print_decision,
@@ -29,7 +30,7 @@ from ringleaf.cli.output import (
     resource_words,
     shortened,
 )
-from ringleaf.cli.plan import verdict
+from ringleaf.cli.plan import PENDING, verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
 from ringleaf.engine.engine import Engine
 from ringleaf.explain.survey import Survey, enough_to_end, survey
@@ -166,7 +167,7 @@ def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
         let_go(engine, job.name, statement)
         job = asking(engine, job.name, job)
         found = survey(session, job, top)
-        if isinstance(fate, Waiting) and not others_first(engine, job):
+        if may_start(fate) and not others_first(engine, job):
             found = replace(found, enough_to_end=endings_of(engine, job))
     return found
 
@@ -193,25 +194,31 @@ def print_outlook(
     *,
     clock: Callable[[float], str] = _seconds,
     more: Iterable[str] = (),
+    first: Iterable[str] = (),
+    unbound: Container[str] = (),
 ) -> None:
-    """How a job stands, for people; times by the *clock*, and what *more* there is."""
-    fate = outlook.fate
+    """How a job stands, for people; times by the *clock*.
+
+    What is said *first* and what *more* there is, and the jobs that are placed and
+    *unbound* yet.
+    """
+    fate, is_unbound = outlook.fate, outlook.fate.job.name in unbound
     if isinstance(fate, Ended):
         console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
     else:
-        print_decision(console, fate)
-    for line in (*_lines(outlook, clock), *more):
+        print_decision(console, fate, PENDING * is_unbound, first)
+    for line in (*_lines(outlook, clock, is_unbound=is_unbound), *more):
         console.print(indented(line))
     if outlook.found is not None and not isinstance(fate, Ended):
         session = run.engine.cycle.framework.session
         print_network(console, session, fate, outlook.found.network, top)
         print_survey(console, outlook.found, waits=isinstance(fate, Waiting))
-    if isinstance(fate, Waiting) and outlook.found is not None:
+    if may_start(fate) and outlook.found is not None:
         if others_first(run.engine, fate.job):
             lines = first_lines([other["job"] for other in outlook.others])
         else:
             enough, reserved = outlook.found.enough_to_end, outlook.reservation
-            lines = help_lines(enough, reserved, clock)
+            lines = help_lines(enough, reserved, clock, unbound)
         for line in lines:
             console.print(Text(line))
 
@@ -227,13 +234,14 @@ def help_lines(
     enough: Sequence[str],
     reserved: Plain | None,
     clock: Callable[[float], str],
+    unbound: Container[str] = (),
 ) -> Iterator[str]:
     """The jobs of which the end of any one is enough, and what is *reserved*.
 
     A reservation waits for the jobs that are expected to end first, which may be
     other ones and more of them.
     """
-    yield f"\n{endings_words(enough)}"
+    yield f"\n{endings_words(enough, unbound)}"
     waits_for = (reserved or {}).get("held-by", [])
     if not waits_for or (len(waits_for) == 1 and list(enough) == waits_for):
         return
@@ -254,14 +262,16 @@ def help_lines(
         yield "If another of these jobs ends earlier, the job starts then."
 
 
-def _lines(outlook: Outlook, clock: Callable[[float], str]) -> Iterator[str]:
+def _lines(
+    outlook: Outlook, clock: Callable[[float], str], *, is_unbound: bool
+) -> Iterator[str]:
     """How the job stands, in sentences."""
     job_state = outlook.job_state
     if job_state is not None:
         since = job_state.started
-        if since is None:
+        if since is None or is_unbound:
             since = job_state.waiting_since
-        state, then = _STATES[job_state.phase]
+        state, then = (PENDING, "") if is_unbound else _STATES[job_state.phase]
         yield f"at {clock(outlook.at)}: {state} since {clock(since)}{then}"
     yield _queue_words(outlook.queue)
     if outlook.line is not None:

@@ -188,6 +188,8 @@ def where(cluster: Cluster, decision: Decision) -> str:
     if isinstance(decision, Invalid):
         return "never"
     if isinstance(decision, Waiting):
+        if decision.impossible:
+            return "not on this cluster"
         if decision.because and decision.fitting >= decision.job.min_chip_pods:
             return ""
         return f"no node for {decision.missing} of {decision.job.n_pods} pods"

@@ -28,7 +28,6 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.model.fault import FaultMode, Recovery
-from ringleaf.model.moving import Moving
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.policies.counting import some_of
 from ringleaf.report.measures import value_of
@@ -39,7 +38,6 @@ from ringleaf.simulator.ledger import Ledger
 from ringleaf.simulator.metrics import SERIES, Metrics
 from ringleaf.simulator.metrics.cost import Timed
 from ringleaf.simulator.metrics.regret import Regret
-from ringleaf.simulator.movable import movable
 from ringleaf.simulator.preset import USUAL, Knobs, check
 from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
@@ -83,9 +81,6 @@ class Wanted(Struct, frozen=True):
     checkpoint_s: float = 1800.0
     grace_s: float = 30.0
     knobs: Knobs = USUAL
-    movable: float = 0.0
-    """Share of the jobs that may be moved while they run."""
-    restart_s: float = 60.0
     regret: int = 0
     """Look at one in so many of the moments at which a job is pending; 0: none."""
 
@@ -95,8 +90,6 @@ class Wanted(Struct, frozen=True):
         found: dict[str, Any] = msgspec.to_builtins(self)
         if not self.regret:
             del found["regret"]
-        if not self.movable:
-            del found["movable"], found["restart_s"]
         return found | {
             f"what is in {name}": _digest(name) for name in files if name is not None
         }
@@ -229,7 +222,7 @@ def _spare_others(folder: Path, wanted: Wanted) -> None:
             f"--resume {unfinished}, remove it, or name another folder"
         )
     try:
-        before = msgspec.json.decode((folder / "summary.json").read_bytes())["asked"]
+        before = msgspec.json.decode((folder / "summary.json").read_bytes())["options"]
     except (OSError, msgspec.DecodeError, LookupError, TypeError):
         return
     if before != msgspec.to_builtins(wanted):
@@ -348,7 +341,8 @@ def _suiting(load: float, chips: int, wanted: Wanted) -> list[str]:
     found, own = [], "your own jobs with --trace"
     lower = min(round(load - 0.3, 1), USUAL_LOAD)
     is_preset = wanted.trace is None
-    if is_preset and SUITS.get(wanted.workload, chips + 1) > chips:
+    suits = SUITS.get(wanted.workload)
+    if is_preset and (suits is None or suits.chips > chips):
         found.append(f"--workload {suited(chips)}, which suits {chips:,} chips")
     elif lower > 0:
         found.append(f"a lower load, as --load {lower}")
@@ -417,9 +411,6 @@ def trial_of(wanted: Wanted) -> Trial:
     site = with_queues(place.site, jobs.queues)
     if wanted.recovery != FaultMode.OFF:
         jobs = recovering(jobs, Recovery(FaultMode(wanted.recovery)))
-    if wanted.movable:
-        moving = Moving(wanted.restart_s, checkpoint_s=wanted.checkpoint_s)
-        jobs = movable(jobs, wanted.movable, moving)
     return Trial(
         site=site,
         workload=jobs,
@@ -591,7 +582,7 @@ def _told(wanted: Wanted, trial: Trial, course: Course) -> dict[str, Any]:
     site, jobs = trial.site, trial.workload
     return {
         "ringleaf": ringleaf.__version__,
-        "asked": msgspec.to_builtins(wanted),
+        "options": msgspec.to_builtins(wanted),
         "cluster": {
             "name": site.name,
             "nodes": len(site.nodes),

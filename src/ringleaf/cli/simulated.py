@@ -95,11 +95,11 @@ takes longer, there is something to try."""
 
 def _hint(told: Plain) -> str:
     """What to try where jobs wait for their turn while chips are free; or nothing."""
-    asked, measures = told["asked"], told["measures"]
+    options, measures = told["options"], told["measures"]
     order = measures["why"]["jobs"]["order"]["share"] or 0.0
     wait_s = measures["wait_s"]["all"]["mean"] or 0.0
     idle = (measures["use"]["utilisation"] or 0.0) < IDLE
-    silent = asked["trace"] is None and not asked["knobs"]["estimate"]
+    silent = options["trace"] is None and not options["knobs"]["estimate"]
     if not (idle and silent and order > IN_ORDER and wait_s > LONG_S):
         return ""
     return (
@@ -109,10 +109,10 @@ def _hint(told: Plain) -> str:
 
 
 def _head(told: Plain) -> Iterator[Text]:
-    cluster, workload, asked = told["cluster"], told["workload"], told["asked"]
-    order = f" in order {asked['order']}" if asked["order"] else ""
+    cluster, workload, options = told["cluster"], told["workload"], told["options"]
+    order = f" in order {options['order']}" if options["order"] else ""
     yield Text(
-        f"{workload['name']} on {cluster['name']}, {asked['policy']}{order}", "bold"
+        f"{workload['name']} on {cluster['name']}, {options['policy']}{order}", "bold"
     )
     parts = [so_many(cluster["nodes"], "node"), f"{cluster['chips']:,} chips"]
     if cluster["leaves"]:
@@ -122,7 +122,7 @@ def _head(told: Plain) -> Iterator[Text]:
     span = lasting(workload["span_s"])
     yield Text(
         f"{', '.join(parts)}; {workload['jobs']:,} jobs in {span}, "
-        f"offered load {workload['load']:.2f}, seed {asked['seed']}"
+        f"offered load {workload['load']:.2f}, seed {options['seed']}"
     )
 
 
@@ -152,7 +152,7 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
         most = f"at most {_percent(regret['max'])}, at {regret['n']:,} moments"
         could = f"{_percent(regret['mean'])} less than the optimum"
         yield "regret", _told(could, most)
-    if told["asked"]["faults"] != "none":
+    if told["options"]["faults"] != "none":
         yield "faults", _faults(jobs)
     if jobs["stops"]:
         yield "lost", _lost(told)

@@ -101,7 +101,10 @@ def _from_topology(data: bytes, file: str, product: str, columns: Columns) -> Pl
     header = {*_words(data)}
     if not columns.given and header.issuperset(SWITCHES):
         columns = Columns(leaf=",".join(SWITCHES))
-    topology, warnings = read_bytes(data, file, columns)
+    hint = (
+        f"{program()} topology convert {file} --leaf {{}} --to scenario > cluster.yaml"
+    )
+    topology, warnings = read_bytes(data, file, columns, leaf_hint=hint)
     for line in warnings:
         warn(f"{name_of(file)}: {line}")
     return Place(site_of_topology(topology, Path(name_of(file)).name, product))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
-from ringleaf.cli.explain import MAX_NAMES, indented, no_node
+from ringleaf.cli.explain import MAX_NAMES, indented, may_start, no_node
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
@@ -27,12 +27,13 @@ from ringleaf.cli.uncreated import (
     uncreated_pods,
 )
 from ringleaf.explain.survey import Candidate, look_at
+from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.jobs import OUTSIDE, Group
 from ringleaf.kube.look import Look, Observed, podless_words
 from ringleaf.kube.names import UID
-from ringleaf.model.decision import Placed, Waiting
+from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.admission import is_legal
@@ -269,6 +270,8 @@ class _Explained:
         self.held = group.reason if group.told is None else ""
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
+        self._refusal: tuple[float, str] | None = None
+        """When its last binding failed, and why; None if none did."""
         self._ranks: tuple[str, ...] = ()
         self._repair = repair_of(look.engine, group.name, look.now)
         self._start: Start | None = None
@@ -282,6 +285,8 @@ class _Explained:
                 look.world.put_pods(uncreated.pods)
                 look.submit()
             self._starts = group.name in look.binds
+            if isinstance(look.world, Observed):
+                self._refusal = look.world.last_refusal(group)
         if group.told is None or group.told.podless:
             self.held = group.reason or podless_words(look, group.name)
             return
@@ -336,7 +341,7 @@ class _Explained:
         """
         found = outlook_of(run, self._group.name, self._top)
         never = self._start is not None and self._start.told is None
-        if never and isinstance(found.fate, Waiting):
+        if never and may_start(found.fate):
             found = replace(found, fate=replace(found.fate, hint=""))
         return found
 
@@ -353,6 +358,10 @@ class _Explained:
         run = self._run()
         told |= self._outlook(run).plain(run)
         told["bound"] = not self._starts
+        if self._starts:
+            told["phase"] = str(Phase.INQUEUE)
+        if self._refusal is not None:
+            told["last-binding"] = {"at": self._refusal[0], "why": self._refusal[1]}
         told |= {"held": group.reason} if group.reason else {}
         told |= {"uncreated": self._uncreated} if self._uncreated else {}
         told |= {"repair": self._repair} if self._repair else {}
@@ -380,6 +389,8 @@ class _Explained:
             self._top,
             clock=self._clock,
             more=self._more(outlook),
+            first=self._refusal_lines(),
+            unbound=self._look.binds,
         )
 
     def _clock(self, at: float) -> str:
@@ -387,6 +398,12 @@ class _Explained:
         if ago == 0:
             return moment(at)
         return f"{moment(at)} ({span(abs(ago))} {'ago' if ago > 0 else 'from now'})"
+
+    def _refusal_lines(self) -> Iterator[str]:
+        if self._refusal is not None:
+            at, why = self._refusal
+            ago = span(max(0.0, self._look.now - at))
+            yield f"its last binding failed {ago} ago: {why}"
 
     def _repair_lines(self) -> Iterator[str]:
         return repair_lines(self._repair, self._clock) if self._repair else iter(())
@@ -405,7 +422,7 @@ class _Explained:
             yield self._group.reason
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
-        if self._start is not None:
+        if self._start is not None and may_start(outlook.fate):
             found = outlook.found
             yield f"it {self._start.words(found.enough_to_end if found else ())}"
         yield from self._ranks

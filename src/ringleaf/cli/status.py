@@ -14,6 +14,8 @@ from ringleaf.cli.damage import recall, summary_of
 from ringleaf.cli.live import Cluster, ask, moment, span
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
+from ringleaf.engine.engine import Engine
+from ringleaf.framework.idle_budget import Outcome
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.faultbook import FAULTS
@@ -33,7 +35,7 @@ from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.uplinks import NOWHERE
-from ringleaf.simulator.encode import amounts, whole
+from ringleaf.simulator.encode import amounts, ended_reservation, whole
 from ringleaf.simulator.outcome import queue_told
 
 Plain = dict[str, Any]
@@ -41,6 +43,13 @@ Plain = dict[str, Any]
 NOT_FOUND, NOT_ALLOWED = 404, 403
 MAX_ROWS: Final = 12
 MAX_NAMES: Final = 3
+MAX_ENDED: Final = 5
+"""Of the reservations that ended, the last ones are shown."""
+_OUTCOMES: Final = {
+    Outcome.STARTED: "started",
+    Outcome.SPENT: "did not start: the idle budget was used up",
+    Outcome.RELEASED: "did not use it: it is gone, or nodes or rules changed",
+}
 STALE: Final = 3
 """A Lease counts as not held after so many durations without renewal."""
 HELD: Final = "not held"
@@ -157,6 +166,7 @@ def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
         "leaves": list(_leaves(chips)),
         "superpods": list(_superpods(chips)),
         "waiting": waiting,
+        "reservations": _reservations(engine, look.now),
         "short": list(_short(world)),
         "faults": summary_of(look.engine),
         "problems": [*_problems(look), *_untold(lives)],
@@ -167,6 +177,7 @@ def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
 def _names(world: Observed, found: Plain) -> Plain:
     """What people call the jobs that are named, where that is something else."""
     told = {each["job"] for key in ("waiting", "short") for each in found[key]}
+    told |= {each["job"] for each in found["reservations"]["ended"]}
     for key in ("leaves", "superpods"):
         told |= {job for each in found[key] for job in each["crossed-by"]}
     known = {job: known_as(world, job) for job in sorted(told)}
@@ -225,6 +236,20 @@ def _takes(chips: Chips) -> Any:  # noqa: ANN401 - flags
 
 def _whole(chips: Chips) -> Any:  # noqa: ANN401 - flags
     return (_free(chips) == _everything(chips)) & (chips.size > 0)
+
+
+def _reservations(engine: Engine, now: float) -> Plain:
+    """What reservations kept idle in the last 24 hours, and which ended last."""
+    idle = engine.cycle.reservations.idle
+    account, until = idle.account(now), idle.suspended_until
+    found: Plain = {
+        "chip-seconds": whole(sum(amount for _end, amount in account.buckets)),
+        "budget-used": round(idle.share, 4),
+        "ended": [ended_reservation(each) for each in account.ended[-MAX_ENDED:]],
+    }
+    if until is None or until <= now:
+        return found
+    return found | {"suspended-until": whole(until)}
 
 
 def _leaves(chips: Chips) -> Iterator[Plain]:
@@ -367,6 +392,7 @@ class Screen:
             yield from self._units("superpod", "SuperPoDs", status["superpods"])
         yield Text()
         yield from self._waits()
+        yield from self._reservations()
         yield from self._lines("short", "Gangs with too few pods", self._short_words)
         if any(status["faults"].values()):
             yield Text()
@@ -470,6 +496,29 @@ class Screen:
                 )
                 return
 
+    def _reservations(self) -> Iterator[Any]:
+        """What reservations kept idle, and what became of them."""
+        told = self._status["reservations"]
+        if not (told["chip-seconds"] or told["ended"]):
+            return
+        used = f"{told['budget-used']:.0%} of their budget"
+        if "suspended-until" in told:
+            used += f", none is made until {moment(told['suspended-until'])}"
+        hours = _chip_hours(told["chip-seconds"])
+        yield Text()
+        yield Text(f"reservations kept {hours} idle in the last 24 hours: {used}")
+        if told["ended"]:
+            table = new_table("reserved for", "ended", "after", "kept idle", "the job")
+            for each in reversed(told["ended"]):
+                table.add_row(
+                    Text(self._name(each["job"])),
+                    f"{span(max(0.0, self._now - each['until']))} ago",
+                    span(each["until"] - each["since"]),
+                    _chip_hours(each["chip-seconds"]),
+                    Text(_OUTCOMES[each["outcome"]]),
+                )
+            yield table
+
     def _short_words(self, each: Plain) -> str:
         ending = f", {each['ending']} ending" if each["ending"] else ""
         name = self._name(each["job"])
@@ -486,6 +535,15 @@ class Screen:
             yield Text(f"  {words(each)}")
         if len(listed) > self._rows:
             yield Text(f"  … and {len(listed) - self._rows} more", style="dim")
+
+
+def _chip_hours(seconds: float) -> str:
+    """Chip-seconds for people.
+
+    >>> _chip_hours(41400)
+    '11.5 chip-hours'
+    """
+    return f"{seconds / 3600:,.1f} chip-hours"
 
 
 def _numbers(first: str, *others: str) -> Table:

@@ -1,6 +1,13 @@
 """``ringleaf plan -f``: what would become of a manifest, were it submitted now."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -246,6 +253,8 @@ def _outcome(look: Look, name: str) -> Outcome:
         )
     if job_state is None or not isinstance(decision, Waiting):
         return Outcome(name, decision, held)
+    if decision.impossible:
+        return Outcome(name, decision, held)
     start = start_of(look, job_state)
     ends = None
     if not others_first(engine, decision.job):
@@ -300,7 +309,7 @@ def print_answer(found: Answer) -> None:
     for each in found.outcomes:
         if each.decision is not None:
             print_reasons(console, each.decision)
-        for line in _more(each):
+        for line in _more(each, found.look.binds):
             console.print(Text(line))
     for line in _evictions(found.evicted):
         console.print(Text(f"\n{line}"))
@@ -310,13 +319,13 @@ def print_answer(found: Answer) -> None:
         draw(console, cluster, placed)
 
 
-def _more(each: Outcome) -> Iterator[str]:
+def _more(each: Outcome, unbound: Container[str]) -> Iterator[str]:
     if each.held:
         yield f"\njob {each.name!r} is pending: {each.held}"
     if each.start is not None:
         yield f"it {each.start.words(each.ends or ())}"
     if each.ends is not None:
-        yield from help_lines(each.ends, None, moment)
+        yield from help_lines(each.ends, None, moment, unbound)
 
 
 def _evictions(evicted: Iterable[Evict]) -> Iterator[str]:

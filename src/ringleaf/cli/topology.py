@@ -51,6 +51,7 @@ from ringleaf.model.topology import (
 from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator import source
 from ringleaf.simulator.scenario import load
+from ringleaf.simulator.traces import apart_hint
 
 DEFAULT_PRODUCT: Final = "atlas-800t-a2"
 BAD: Final = (BadTopology, source.BadInput)
@@ -70,6 +71,14 @@ PLACES: Final = (
     *("row", "rack"),
 )
 """Columns of a CSV file that say where a node stands, the wider place first."""
+
+NODES: Final = ("node", "name", "host", "hostname", "ip", "server_ip")
+"""Columns of a CSV file that name a node, the likeliest first."""
+
+LEAVES: Final = ("leaf", "tor", "switch", "rack")
+"""Columns of a CSV file that name a leaf, the likeliest first."""
+
+LEAF_HINT: Final = "--leaf {}"
 
 EMPTY: Final = "·"
 
@@ -170,14 +179,17 @@ def read_bytes(
     columns: Columns,
     leaf_size: int | None = None,
     chips: int | None = None,
+    *,
+    leaf_hint: str = LEAF_HINT,
 ) -> tuple[Topology, list[str]]:
     """The topology of the bytes of *file*, and warnings about it.
 
-    Raises one of ``BAD`` where it is none.
+    *leaf_hint* says how columns are named that together name a leaf. Raises one of
+    ``BAD`` where it is none.
     """
     text = _text(data)
     if _is_csv(file, text, columns):
-        return _from_csv(text, columns, leaf_size, chips)
+        return _from_csv(text, columns, leaf_size, chips, leaf_hint=leaf_hint)
     document = _document(text)
     if isinstance(document, dict) and SCENARIO & document.keys():
         _refuse_scenario(file, document)
@@ -218,50 +230,107 @@ def _is_csv(file: str, text: str, columns: Columns) -> bool:
 
 
 def _from_csv(
-    text: str, columns: Columns, leaf_size: int | None, chips: int | None
+    text: str,
+    columns: Columns,
+    leaf_size: int | None,
+    chips: int | None,
+    *,
+    leaf_hint: str,
 ) -> tuple[Topology, list[str]]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header: list[str] = next((row for row in rows if row), [])
-        node, leaf = _used(header, columns)
+        guess = _Guess(header, leaf_hint)
+        node, leaf = guess.used(columns)
         topology = topology_of(_pairs(rows, header, node, leaf), leaf_size, chips)
     except csv.Error as error:
         raise BadTopology(f"line {rows.line_num}: no CSV: {error}") from None
-    return topology, [] if columns.leaf else [*_unused(header, node, leaf)]
+    return topology, [] if columns.leaf else [*guess.warnings(node, leaf)]
 
 
-def _used(header: Sequence[str], columns: Columns) -> tuple[int, list[int]]:
-    """The column of the node, and those that together name its leaf."""
-    if len(header) < 2:  # noqa: PLR2004 - a node and a leaf
-        raise BadTopology(f"the header is {header}, want columns for node and leaf")
-    node = _column(header, "--node", columns.node or header[0])
-    if columns.leaf:
-        names = columns.leaf.split(",")
-        return node, [_column(header, "--leaf", name) for name in names]
-    last = _column(header, "--leaf", header[-1])
-    return node, [*_around(header, node, last), last]
+class _Guess(Struct, frozen=True):
+    """The columns of a table, where some were not named; how to name that of the leaf.
 
+    Args:
+        header: Their names.
+        leaf_hint: A hint, with a gap for the columns that together name the leaf.
 
-def _around(header: Sequence[str], node: int, last: int) -> list[int]:
-    """Columns of places around the last: rack 1 of room A is not rack 1 of room B."""
-    if header[last].lower() not in PLACES:
-        return []
-    wider = PLACES[: PLACES.index(header[last].lower())]
-    found = [i for i, name in enumerate(header[:last]) if name.lower() in wider]
-    return [i for i in found if i != node]
+    """
 
+    header: Sequence[str]
+    leaf_hint: str
 
-def _unused(header: Sequence[str], node: int, leaf: Sequence[int]) -> Iterator[str]:
-    """A warning of the columns that neither node nor leaf is taken from."""
-    unused = [name for i, name in enumerate(header) if i not in (node, *leaf)]
-    if unused:
-        names = shortened([quoted(name) for name in unused], MAX_COLUMNS)
+    def used(self, columns: Columns) -> tuple[int, list[int]]:
+        """The column of the node, and those that together name its leaf."""
+        header = self.header
+        if len(header) < 2:  # noqa: PLR2004 - a node and a leaf
+            raise BadTopology(
+                f"the header is {header}, want columns for node and leaf",
+                apart_hint(header),
+            )
+        if columns.leaf:
+            leaf = [_column(header, "--leaf", n) for n in columns.leaf.split(",")]
+            return self._node(columns, leaf), leaf
+        last = self._last_of_leaf(columns)
+        node = self._node(columns, [last])
+        return node, [*self._around(node, last), last]
+
+    def _node(self, columns: Columns, leaf: Sequence[int]) -> int:
+        """The column of the node: by its name, else the first that is left."""
+        header = self.header
+        known = [i for i in self._named(NODES) if i not in leaf]
+        first = (known or [i for i in range(len(header)) if i not in leaf] or [0])[0]
+        return _column(header, "--node", columns.node or header[first])
+
+    def _last_of_leaf(self, columns: Columns) -> int:
+        """The column of the leaf: by its name, else the only one beside the node's."""
+        header = self.header
+        others = [i for i, name in enumerate(header) if name != columns.node]
+        known = [i for i in self._named(LEAVES) if i in others]
+        if not known and header[-1].lower() in PLACES:
+            known = [len(header) - 1]
+        if not known:
+            rest = [i for i in others if columns.node or i not in self._named(NODES)]
+            if len(header) > 2:  # noqa: PLR2004 - a node and a leaf
+                names = shortened([quoted(header[i]) for i in rest], MAX_COLUMNS)
+                raise BadTopology(
+                    f"cannot tell the leaf column from {names}, want a column named "
+                    f"{', '.join(LEAVES[:-1])} or {LEAVES[-1]}",
+                    self.leaf_hint.format("COLUMN"),
+                )
+            known = rest[-1:] or [len(header) - 1]
+        return _column(header, "--leaf", header[known[0]])
+
+    def _named(self, names: Sequence[str]) -> list[int]:
+        """The columns with one of *names*, in the order of the names."""
+        lower = [name.strip().lower() for name in self.header]
+        return [lower.index(name) for name in names if name in lower]
+
+    def _around(self, node: int, last: int) -> list[int]:
+        """Columns of wider places: rack 1 of room A is not rack 1 of room B."""
+        name = self.header[last].lower()
+        if name not in PLACES:
+            return []
+        return [i for i in self._named(PLACES[: PLACES.index(name)]) if i != node]
+
+    def warnings(self, node: int, leaf: Sequence[int]) -> Iterator[str]:
+        """That the header may be none, and columns that nothing is taken from."""
+        header = self.header
+        if not self._named((*NODES, *LEAVES, *PLACES)):
+            names = shortened([*map(quoted, header)], MAX_COLUMNS)
+            yield f"the first line is taken as a header: {names}"
+        unused = [i for i in range(len(header)) if i not in (node, *leaf)]
+        if not unused:
+            return
+        names = shortened([quoted(header[i]) for i in unused], MAX_COLUMNS)
         listed = f"columns {names} are" if unused[1:] else f"column {names} is"
         named = ",".join(header[i] for i in leaf)
-        yield (
-            f"{listed} not used: the leaf is named by {named}; "
-            f"hint: --leaf {unused[0]},{named} if the leaf is named by both"
-        )
+        told = f"{listed} not used: the leaf is named by {named}"
+        also = [i for i in self._named((*LEAVES, *PLACES)) if i in unused]
+        if also:
+            both = self.leaf_hint.format(f"{header[also[0]]},{named}")
+            told += f"; hint: {both} if the leaf is named by both"
+        yield told
 
 
 def _pairs(

@@ -22,10 +22,14 @@ from rich.text import Text
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import Cluster
 from ringleaf.cli.status import Lead, Screen, status_of
+from ringleaf.engine.event import IdleAccountKnown
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.idlenote import IdleNote
 from ringleaf.kube.leader import Lease
 from ringleaf.kube.lives import Lives, follow_lives
 from ringleaf.kube.look import Look, Observed, clock, told
+from ringleaf.kube.notestore import watch_note
 from ringleaf.kube.recordstore import Stored, watch_records
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.kube.watched import reflectors
@@ -148,6 +152,8 @@ class Watching:
         )
         self._more = list(show.more(api, self._wake))
         self._records = watch_records(api, lead.namespace, self._put_records)
+        note = IdleNote(IdleAccount, self._put_note)
+        self._notes = watch_note(api, lead.namespace, note)
         self._status: Plain | None = None
 
     @property
@@ -169,7 +175,10 @@ class Watching:
             loop.add_signal_handler(number, self.key, "q")
         tasks = [
             asyncio.create_task(each.run(), name=each.path)
-            for each in (*self._reflectors, *self._more, self._lease, self._records)
+            for each in (
+                *(*self._reflectors, *self._more),
+                *(self._lease, self._records, self._notes),
+            )
         ]
         tasks.append(asyncio.create_task(self._listen(), name="listen"))
         try:
@@ -240,6 +249,10 @@ class Watching:
 
     def _put_records(self, found: list[Stored]) -> None:
         self._world.put_records(found)
+        self._wake()
+
+    def _put_note(self, note: IdleAccountKnown) -> None:
+        self._world.put_note(note)
         self._wake()
 
     def _put_lease(self, leases: list[Lease]) -> None:

@@ -5,16 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ringleaf.config.arguments import (
-    ANY_RESOURCE,
-    Argument,
-    Value,
-    find_argument,
-)
-from ringleaf.config.conf import (
-    Path,
-    Remark,
-)
+from ringleaf.config.arguments import ANY_RESOURCE, Argument, Value, find_argument
+from ringleaf.config.conf import Path, Remark
 from ringleaf.config.convert import (
     READERS,
     path_words,

@@ -12,25 +12,9 @@ from typing import Final, TypeGuard
 
 import msgspec
 
-from ringleaf.config.arguments import (
-    ArgumentKind,
-    Value,
-    Voter,
-)
-from ringleaf.config.conf import (
-    NO_OTHERS,
-    Conf,
-    Others,
-    Path,
-    PluginConf,
-    RefusedConf,
-)
-from ringleaf.config.convert import (
-    path_words,
-    suggestion,
-    unquoted,
-    value_words,
-)
+from ringleaf.config.arguments import ArgumentKind, Value, Voter
+from ringleaf.config.conf import NO_OTHERS, Conf, Others, Path, PluginConf, RefusedConf
+from ringleaf.config.convert import path_words, suggestion, unquoted, value_words
 from ringleaf.config.notes import (
     ConfEntry,
     Notes,

@@ -106,9 +106,8 @@ class Engine:
         if cycle.framework.decides:
             handle_faults(cycle)
             cycle.run(self.verbs, reconcile_moved)
-        if not cycle.has_more:
-            cycle.end(next_look(cycle))
-        return cycle.out
+        cycle.end(next_look)
+        return cycle.reports.out
 
     def _hear(self, events: Iterable[Event]) -> None:
         """Note what has happened.
@@ -146,12 +145,12 @@ class Engine:
     @property
     def fault_log(self) -> FaultLog:
         """Every fault with its life."""
-        return self.cycle.repairs.fault_log
+        return self.cycle.failures.repairs.fault_log
 
     @property
     def deletions(self) -> Iterable[Deletion]:
         """What was deleted lately because of faults, which the rate limit counts."""
-        return self.cycle.repairs.rate_limit.deletions
+        return self.cycle.failures.repairs.rate_limit.deletions
 
     @property
     def run_times(self) -> RunTimes:
@@ -161,7 +160,7 @@ class Engine:
     @property
     def repairs(self) -> Mapping[str, Repair]:
         """What is being repaired, by the name of the job."""
-        return self.cycle.repairs.open
+        return self.cycle.failures.repairs.open
 
     def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it is pending, with what would help.

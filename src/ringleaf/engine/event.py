@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ringleaf.config.conf import Conf
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Deletion, Fault, PodFault, Record
@@ -133,6 +134,12 @@ class RunTimesKnown(Struct, frozen=True):
     series: tuple[RunSeries, ...]
 
 
+class IdleAccountKnown(Struct, frozen=True):
+    """What reservations kept idle, as the previous leader wrote it down."""
+
+    account: IdleAccount
+
+
 class NodesChanged(Struct, frozen=True):
     """Nodes are new or changed; ``free`` are the chips that no known pod holds."""
 
@@ -186,6 +193,7 @@ Event = (
     | FaultsKnown
     | DeletionsKnown
     | RunTimesKnown
+    | IdleAccountKnown
     | NodesChanged
     | NodesGone
     | LeavesChanged

@@ -8,7 +8,7 @@ from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.explain_pending import beyond_quota
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.placer import short_of_pods
-from ringleaf.framework.reasons import NOT_ADMITTED, QueueReason
+from ringleaf.framework.reasons import NOT_ADMITTED, PendingCause, QueueReason
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.policies.admission import warnings_of
@@ -43,7 +43,7 @@ def _lacks_pods(cycle: Cycle, job_state: JobState, *, hints: bool) -> Waiting:
         assert job_state.history.why is not None, "a job that backs off has a reason"
         return replace(found, because=f"{found.because}; {job_state.history.why.words}")
     with Statement(cycle.view.cluster) as statement:
-        cycle.repairs.let_go(name, statement)
+        cycle.failures.repairs.let_go(name, statement)
         return cycle.placer.why_short(job_state, hints=hints)
 
 
@@ -51,6 +51,8 @@ def _pending(cycle: Cycle, job_state: JobState) -> Waiting:
     """Why a job without pods is pending: its queue, or what it finds of the nodes."""
     job, session = job_state.job, cycle.framework.session
     why = job_state.history.why
+    if why is not None and why.cause is PendingCause.IMPOSSIBLE:
+        why = None  # nodes may have come since
     if why is not None:
         why = cycle.quota.up_to_date(why, job_state)
     hint = _queue_hint(cycle, job.queue, why)
@@ -58,7 +60,7 @@ def _pending(cycle: Cycle, job_state: JobState) -> Waiting:
         reservation = cycle.reservations.get(job.name)
         if reservation is not None:
             statement.drop(reservation.owner)
-        cycle.repairs.let_go(job.name, statement)
+        cycle.failures.repairs.let_go(job.name, statement)
         with Statement(cycle.view.cluster):
             fits = session.place(job) is not None
         if fits:
@@ -66,7 +68,8 @@ def _pending(cycle: Cycle, job_state: JobState) -> Waiting:
             held_back = beyond_quota(session, job, 0)
             return replace(held_back, because=because, hint=hint)
         waiting = session.explain_pending(job)
-    if why is None:
+    is_open = cycle.quota.closed(job.queue) is None
+    if why is None or (waiting.impossible and is_open):
         return waiting
     return replace(waiting, because=why.words, hint=hint or waiting.hint)
 

@@ -35,18 +35,18 @@ class FaultEvents:
     def _pods_ail(self, event: PodsAil) -> None:
         job_state = self._state.job_states.get(event.job)
         placements = {} if job_state is None else job_state.placements
-        repairs = self._cycle.repairs
+        repairs = self._cycle.failures.repairs
         before = repairs.ails.get(event.job, {}).keys()
         repairs.pods_ail(event.job, event.ailments, placements)
         gone = before - repairs.ails.get(event.job, {}).keys()
         if gone and repairs.gone(event.job, gone) and job_state is not None:
             self._lifecycle.wait_if_short(job_state)
-        self._cycle.repairs.fault_log.pods_ail(
+        self._cycle.failures.repairs.fault_log.pods_ail(
             event.job, event.ailments, self._state.now
         )
 
     def _faults_known(self, event: FaultsKnown) -> None:
-        self._cycle.repairs.fault_log.known(event.faults, self._state.now)
+        self._cycle.failures.repairs.fault_log.known(event.faults, self._state.now)
         cluster, asides = self._state.cluster, self._cycle.failures.quarantine
         for fault in event.faults:
             node, until = fault.where, fault.until or 0.0
@@ -57,15 +57,15 @@ class FaultEvents:
                 cluster.quarantine(cluster.index[node])
 
     def _deletions_known(self, event: DeletionsKnown) -> None:
-        self._cycle.repairs.rate_limit.known(event.deletions, self._state.now)
+        self._cycle.failures.repairs.rate_limit.known(event.deletions, self._state.now)
 
     def _repair_known(self, event: RepairKnown) -> None:
         """Another scheduler began to repair a job, or did; a leader knows better."""
-        repairs, name, record = self._cycle.repairs, event.job, event.record
+        repairs, name, record = self._cycle.failures.repairs, event.job, event.record
         used = max(record.retries_used, repairs.retries_used.get(name, 0))
         if used:
             repairs.retries_used[name] = used
-        repair = repairs.get(name)
+        repair = repairs.open.get(name)
         if repair is not None and self._cycle.framework.decides:
             return
         if repair is not None:

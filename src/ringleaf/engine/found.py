@@ -6,6 +6,7 @@ What all of them need is looked up once, and the arrays of the cluster are writt
 
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.job_state import JobState
+from ringleaf.framework.state import charged
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Owner
@@ -54,7 +55,7 @@ class FoundJobs:
 
     def hold(self, job_state: JobState, event: JobArrived) -> None:
         """The pods of a job hold what *event* says."""
-        cluster, job, roles = self._cluster, job_state.job, job_state.role_by_pod
+        cluster, job, roles = self._cluster, job_state.job, job_state.facts.role_by_pod
         for placement in event.placements:
             asked = roles.get(placement.replica, job)
             node, chips = cluster.index[placement.node], mask_of(placement.chips)
@@ -64,7 +65,7 @@ class FoundJobs:
                 placement.replica,
                 placement.mark or NO_MARK,
                 asked.demand,
-                cluster.charged(node, chips, asked.chips, asked.demand),
+                charged(cluster, node, chips, asked),
             )
             self.held.append((job.name, holding))
             job_state.placements[placement.replica] = placement

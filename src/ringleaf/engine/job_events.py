@@ -13,6 +13,7 @@ from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.framework.job_state import JobState
+from ringleaf.framework.state import charged
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Invalid
 from ringleaf.model.demand import Demand
@@ -45,30 +46,30 @@ class JobEvents:
     @property
     def handlers(self) -> Handlers:
         """What is done after each kind of event."""
-        return {
-            JobGone: self._job_gone,
-        }
+        return {JobGone: self._job_gone}
 
     def jobs_arrived(self, events: Iterable[JobArrived]) -> None:
         """Jobs arrive one by one; new ones that run well already, together."""
-        found = FoundJobs(self._state.cluster)
+        found = None
         for event in events:
-            if self._is_new_and_well(event) and found.add(event):
-                continue
-            if found.events:
+            if event.placements and self._is_new_and_well(event):
+                found = found or FoundJobs(self._state.cluster)
+                if found.add(event):
+                    continue
+            if found is not None:
                 self._take_over(found)
-                found = FoundJobs(self._state.cluster)
+                found = None
             self.job_arrived(event)
-        if found.events:
+        if found is not None:
             self._take_over(found)
 
     def _is_new_and_well(self, event: JobArrived) -> bool:
         """Whether a job is new, its pods run, and nothing else is touched by it."""
         name, cycle, sick = event.job.name, self._cycle, self._nodes.sick
-        if not event.placements or name in self.given:
+        if name in self.given:
             return False
         if (
-            cycle.repairs.knows(name)
+            cycle.failures.repairs.knows(name)
             or cycle.reservations
             or cycle.victim_search.spared
         ):
@@ -115,11 +116,12 @@ class JobEvents:
             self._found_running(job_state, event)
         if self.given.get(name) == event.job:
             return
-        self._cycle.repairs.heard_of(event.job)
+        self._cycle.failures.repairs.heard_of(event.job)
         job = self.effective(event.job, event.placements or known.values())
         self.given[name] = event.job
         runs = event.placements or (job_state is not None and job_state.placements)
-        never = None if runs else admit(job, self._state.settings)
+        settings = self._state.settings
+        never = None if runs else admit(job, settings)
         if never is not None:
             self.never(job_state, never)
             return
@@ -129,12 +131,13 @@ class JobEvents:
             return
         self._note_arrival()
         job_state = JobState(job, self._arrived, self._state.now)
+        job_state.legal_under = None if runs else settings
         if event.waiting_since is not None:
             job_state.waiting_since = min(event.waiting_since, self._state.now)
         self._state.enter(job_state)
         if event.placements:
             self._hold(job_state, event)
-        elif name in self._cycle.repairs:
+        elif name in self._cycle.failures.repairs.open:
             self._cycle.pending.admit(job_state)
         elif self._cycle.framework.gates_jobs:
             self._cycle.pending.newcomers[name] = job_state
@@ -174,11 +177,11 @@ class JobEvents:
                 never.hint,
                 warnings=never.warnings,
             )
-            self._cycle.out.append(told)
+            self._cycle.reports.out.append(told)
 
     def _hold(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a new job run already; what was reserved there is theirs."""
-        repairs = self._cycle.repairs
+        repairs = self._cycle.failures.repairs
         known = self._nodes.by_name.keys()
         lost = {p.replica: p for p in event.placements if p.node not in known}
         if lost:
@@ -193,7 +196,7 @@ class JobEvents:
         for repair in meets:
             repair.drop(self._state.cluster)
         cluster, job = self._state.cluster, job_state.job
-        roles = job_state.role_by_pod
+        roles = job_state.facts.role_by_pod
         with Statement(cluster) as statement:
             for placement in event.placements:
                 if placement.node in cluster.index:
@@ -205,13 +208,13 @@ class JobEvents:
                         placement,
                         asked.demand,
                         chips=own,
-                        charged=cluster.charged(node, own, asked.chips, asked.demand),
+                        charged=charged(cluster, node, own, asked),
                     )
                     job_state.placements[placement.replica] = placement
             statement.commit()
         for repair in meets:
             repair.hold(cluster, self._state.job_states.get(repair.name))
-        if job.name in repairs or not nodes.isdisjoint(self._nodes.sick):
+        if job.name in repairs.open or not nodes.isdisjoint(self._nodes.sick):
             repairs.suspects[job.name] = None
         job_state.started = self._state.now if event.started is None else event.started
         self._cycle.failures.starts.found(job.name)
@@ -228,16 +231,18 @@ class JobEvents:
                 f"node {placement.node!r}, which another pod holds already"
             )
             hint = "evict one of the two"
-            self._cycle.out.append(Report(job.name, Verdict.CONFLICT, told, hint))
+            self._cycle.reports.out.append(
+                Report(job.name, Verdict.CONFLICT, told, hint)
+            )
         return chips & ~clash
 
     def _job_changed(self, job_state: JobState, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""
         cycle = self._cycle
         self._lifecycle.stop_waiting(job_state)
-        asked = job_state.scheduling_key
+        asked = job_state.facts.scheduling_key
         cycle.wakeups.spec_changed(job_state, job)
-        if job_state.scheduling_key != asked:
+        if job_state.facts.scheduling_key != asked:
             job_state.history.reported_before, job_state.history.reported = (
                 job_state.history.reported,
                 "",
@@ -272,7 +277,7 @@ class JobEvents:
         demand, roles = strip(job.demand), job.roles
         if [role for role in roles if strip(role.demand) != role.demand]:
             roles = tuple(replace(role, demand=strip(role.demand)) for role in roles)
-        repair = self._cycle.repairs.get(job.name)
+        repair = self._cycle.failures.repairs.open.get(job.name)
         if (
             repair is not None
             and repair.scope is RestartScope.JOB
@@ -294,15 +299,15 @@ class JobEvents:
             if event.ends_run:
                 self._runs.ended(job_state)
             self._lifecycle.drop(job_state)
-        repairs = self._cycle.repairs
-        repair = repairs.get(event.job)
+        repairs = self._cycle.failures.repairs
+        repair = repairs.open.get(event.job)
         if event.returns:
             if repair is not None:
                 repair.deletion.awaited = set()
                 repair.hold(self._state.cluster, None)
             return
         repairs.forget(event.job)
-        self._cycle.repairs.fault_log.job_gone(event.job, self._state.now)
+        self._cycle.failures.repairs.fault_log.job_gone(event.job, self._state.now)
         if repair is not None:
             del repairs.open[event.job]
             repair.drop(self._state.cluster)

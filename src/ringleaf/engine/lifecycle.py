@@ -22,7 +22,7 @@ class JobLifecycle:
         """
         name = job_state.job.name
         self._cycle.pending.remove(name)
-        repair = self._cycle.repairs.get(name)
+        repair = self._cycle.failures.repairs.open.get(name)
         awaited = repair is not None and repair.deletion.awaited
         if name in self._cycle.reservations or job_state.terminating or awaited:
             return
@@ -35,7 +35,10 @@ class JobLifecycle:
         elif job_state.phase is Phase.RUNNING:
             job_state.started, job_state.waiting_since = None, self._state.now
             self._state.move(job_state, Phase.PENDING)
-        if job_state.phase is Phase.PENDING and name in self._cycle.repairs:
+        if (
+            job_state.phase is Phase.PENDING
+            and name in self._cycle.failures.repairs.open
+        ):
             self._cycle.pending.admit(job_state)
         if job_state.missing:
             self._cycle.pending.add(job_state)
@@ -57,7 +60,7 @@ class JobLifecycle:
         with Statement(cluster) as statement:
             statement.release_pods(name, held)
             statement.commit()
-        repair = self._cycle.repairs.get(name)
+        repair = self._cycle.failures.repairs.open.get(name)
         nodes = {job_state.placements[replica].node for replica in held}
         for replica in held:
             del job_state.placements[replica]

@@ -44,7 +44,7 @@ class NodeEvents:
         self.sick = {node.name for node in nodes.values() if is_sick(node)}
         """Nodes on which pods may be faulty."""
         for node in nodes.values():
-            cycle.repairs.fault_log.nodes_changed(None, node, 0.0)
+            cycle.failures.repairs.fault_log.nodes_changed(None, node, 0.0)
 
     @property
     def handlers(self) -> Handlers:
@@ -62,7 +62,9 @@ class NodeEvents:
         moved = [n for n in changed if not self._in_place(n)]
         for node in changed:
             before = self.by_name.get(node.name)
-            self._cycle.repairs.fault_log.nodes_changed(before, node, self._state.now)
+            self._cycle.failures.repairs.fault_log.nodes_changed(
+                before, node, self._state.now
+            )
         self.by_name |= {node.name: node for node in changed}
         self._lifecycle.give_up_on({node.name for node in changed})
         self._suspect(changed)
@@ -81,7 +83,7 @@ class NodeEvents:
         names = {node.name for node in changed}
         sick = {node.name for node in changed if is_sick(node)}
         self.sick = self.sick - names | sick
-        repairs = self._cycle.repairs
+        repairs = self._cycle.failures.repairs
         suspects = repairs.suspects
         meets = [r.name for r in repairs.open.values() if r.concerns(names)]
         told = [
@@ -114,7 +116,7 @@ class NodeEvents:
         self._lifecycle.give_up_on(gone)
         self._let_go_for_repairs()
         for name in gone:
-            self._cycle.repairs.fault_log.nodes_changed(
+            self._cycle.failures.repairs.fault_log.nodes_changed(
                 self.by_name.pop(name), None, self._state.now
             )
             self._cycle.failures.quarantine.forget(name)
@@ -123,11 +125,11 @@ class NodeEvents:
 
     def _lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
         """Pods vanish with their nodes; of those that end, only what we deleted."""
-        repair = self._cycle.repairs.get(job_state.job.name)
+        repair = self._cycle.failures.repairs.open.get(job_state.job.name)
         ours = set() if repair is None else repair.deletion.pods
         ending = job_state.terminating - ours
         gone = {n: place for n, place in lost.items() if n not in ending}
-        self._cycle.repairs.lost(job_state.job.name, gone)
+        self._cycle.failures.repairs.lost(job_state.job.name, gone)
 
     def _leaves_changed(self, event: LeavesChanged) -> None:
         if self.leaves != event.leaves:
@@ -176,10 +178,10 @@ class NodeEvents:
 
     def _let_go_for_repairs(self) -> None:
         """Nothing is held for repairs: pods may be there that were not known."""
-        for repair in self._cycle.repairs.open.values():
+        for repair in self._cycle.failures.repairs.open.values():
             repair.drop(self._state.cluster)
 
     def _hold_for_repairs(self) -> None:
-        for repair in self._cycle.repairs.open.values():
+        for repair in self._cycle.failures.repairs.open.values():
             job_state = self._state.job_states.get(repair.name)
             repair.hold(self._state.cluster, job_state)

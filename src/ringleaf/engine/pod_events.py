@@ -42,8 +42,8 @@ class PodEvents:
         if job_state is None:
             return
         gone = self._lifecycle.release(job_state, event.replicas)
-        repair = self._cycle.repairs.get(event.job)
-        awaited = self._cycle.repairs.gone(event.job, event.replicas)
+        repair = self._cycle.failures.repairs.open.get(event.job)
+        awaited = self._cycle.failures.repairs.gone(event.job, event.replicas)
         done = event.succeeded and self._state.finish(job_state, event.replicas)
         if done and repair is not None:
             repair.hold(self._state.cluster, job_state)
@@ -92,7 +92,7 @@ class PodEvents:
         if cycle.framework.decides:
             why = event.why or "its node refused it"
             pods = tuple(sorted(event.replicas))
-            cycle.out.append(Delete(name, pods, Cause.REFUSAL, why))
+            cycle.reports.out.append(Delete(name, pods, Cause.REFUSAL, why))
         for node in sorted({placement.node for placement in refused}):
             chips = any(p.chips for p in refused if p.node == node)
             self._quarantine(name, node, event.why, chips=chips)
@@ -105,7 +105,7 @@ class PodEvents:
             return
         known = node in cycle.failures.quarantine.nodes
         found = cycle.failures.quarantine.refused(node, why, now, first_s, chips=chips)
-        cycle.repairs.fault_log.node_quarantined(node, why, now, found.until)
+        cycle.failures.repairs.fault_log.node_quarantined(node, why, now, found.until)
         if known:
             return
         cluster.quarantine(cluster.index[node])
@@ -120,7 +120,7 @@ class PodEvents:
         if cycle.framework.decides:
             hint = f"check that the device plugin of {node!r} runs"
             report = Report(job, Verdict.QUARANTINED, told, hint, node=node)
-            cycle.out.append(report)
+            cycle.reports.out.append(report)
 
     def _pods_ending(self, event: PodsEnding) -> None:
         job_state = self._state.job_states.get(event.job)
@@ -131,6 +131,6 @@ class PodEvents:
             if job_state.arrived == self._state.now:  # an earlier leader may have
                 job_state.history.interrupted = True
         if job_state.terminating:
-            if event.job not in self._cycle.repairs:
+            if event.job not in self._cycle.failures.repairs.open:
                 self._cycle.victim_search.ending[event.job] = job_state
             self._cycle.pending.remove(event.job)

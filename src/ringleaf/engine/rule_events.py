@@ -1,9 +1,10 @@
-"""Queues and the configuration, when they change."""
+"""Queues, the configuration and the idle budget, when they change."""
 
 from ringleaf.actions.reserved import give_up
 from ringleaf.engine.event import (
     ConfChanged,
     Handlers,
+    IdleAccountKnown,
     JobArrived,
     QueueChanged,
     QueueGone,
@@ -30,6 +31,7 @@ class RuleEvents:
             QueueChanged: self._queue_changed,
             QueueGone: self._queue_gone,
             ConfChanged: self._conf_changed,
+            IdleAccountKnown: self._idle_account_known,
         }
 
     def _queue_changed(self, event: QueueChanged) -> None:
@@ -39,6 +41,9 @@ class RuleEvents:
     def _queue_gone(self, event: QueueGone) -> None:
         self._state.drop(event.name)
         self._accounts_are_new()
+
+    def _idle_account_known(self, event: IdleAccountKnown) -> None:
+        self._cycle.reservations.idle.budget.known(event.account)
 
     def _accounts_are_new(self) -> None:
         self._cycle.wakeups.victims_changed()
@@ -53,7 +58,7 @@ class RuleEvents:
         if not cycle.framework.decides:
             self._jobs.invalid.clear()  # a standby reported nothing
         cycle.victim_search.resume = None
-        cycle.victim_search.forget_failed()
+        cycle.victim_search.begin(resumes=False)
         cycle.framework.configure(conf)
         cycle.changes.note(Change.RULES_CHANGED)
         for reservation in cycle.reservations:
@@ -69,7 +74,7 @@ class RuleEvents:
                 self._jobs.never(job_state, never)
                 continue
             if job.recovery != job_state.job.recovery:
-                cycle.repairs.suspects[job.name] = None
+                cycle.failures.repairs.suspects[job.name] = None
             if job != job_state.job:
                 self._state.respec(job_state, job)
             self._lifecycle.wait_if_short(job_state)
@@ -79,6 +84,6 @@ class RuleEvents:
 
     def _is_complete(self, job_state: JobState) -> bool:
         """Whether a job runs with all its pods, and nothing is wrong with it."""
-        repaired = job_state.job.name in self._cycle.repairs
+        repaired = job_state.job.name in self._cycle.failures.repairs.open
         runs = job_state.phase is Phase.RUNNING and not job_state.terminating
         return runs and not repaired and not job_state.missing

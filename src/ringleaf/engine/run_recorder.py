@@ -33,13 +33,13 @@ class RunRecorder:
         if started is None or not self._learns or job_state.history.interrupted:
             return
         if not self._is_repaired(job):
-            self.run_times.ended(job, max(0.0, self._cycle.now - started))
+            self.run_times.ended(job, max(0.0, self._cycle.view.now - started))
 
     def _is_repaired(self, job: Job) -> bool:
         """Whether a job is being repaired, or will be because of its faulty pods."""
-        repairs = self._cycle.repairs
+        repairs = self._cycle.failures.repairs
         left = job.recovery.retries - repairs.retries_used.get(job.name, 0)
-        return job.name in repairs or any(
+        return job.name in repairs.open or any(
             each.cause is not Cause.POD or left > 0
             for each in repairs.ails.get(job.name, {}).values()
         )
@@ -51,7 +51,7 @@ class RunRecorder:
         meantime. A job that arrives again after it was gone, and any job after a
         restart, gets another one.
         """
-        if not self._learns:
+        if not self._cycle.framework.conf.reservation.learns:
             return job if job.run_time is None else replace(job, run_time=None)
         if job.estimate_s is not None or job.run_time is not None:
             return job

@@ -15,16 +15,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.explain.match import (
-    Agreement,
-    Because,
-    Judgement,
-    chip_words,
-    with_chips,
-)
+from ringleaf.explain.match import Agreement, Because, Judgement, chip_words, with_chips
+from ringleaf.explain.ranked import Weight, weights_of
 from ringleaf.framework.node_ranking import score_of
 from ringleaf.framework.placement_attempt import one_by_one
-from ringleaf.framework.session import Session, Weight
+from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.job import Job, Role
@@ -144,7 +139,7 @@ class _Walk:
         ranks = node_ranks(self._cluster, request, session.excluded_for(job, role))
         (nodes,) = (ranks != NEVER).nonzero()
         leaf = self._leaf if role.chips else None
-        weights = session.weights(job, role, nodes, ranks[nodes], leaf)
+        weights = weights_of(session, job, role, nodes, ranks[nodes], leaf)
         return dict(zip(nodes.tolist(), weights, strict=True))
 
     def _terms_apart(

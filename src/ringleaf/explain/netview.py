@@ -27,12 +27,7 @@ from ringleaf.policies.obstacles import (
     slot_needs,
     stays_inside,
 )
-from ringleaf.policies.superpods import (
-    Superpods,
-    queue_of,
-    visit_order,
-    visits,
-)
+from ringleaf.policies.superpods import Superpods, queue_of, visit_order, visits
 from ringleaf.policies.switches import LeafTable
 
 

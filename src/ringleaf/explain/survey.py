@@ -22,6 +22,7 @@ from ringleaf.explain.netview import (
     superpod_rule,
     superpod_views,
 )
+from ringleaf.explain.ranked import order_of
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Reason
@@ -196,7 +197,7 @@ def _order(session: Session, job: Job, reasons: NDArray[np.int8]) -> NDArray[np.
         reserve = session.settings.reserve_nodes
         where = cluster.superpod[nodes]
         return np.take(nodes, superpod_order(ranks[nodes], where, reserve))
-    return np.take(nodes, session.order(job, nodes, ranks[nodes]))
+    return np.take(nodes, order_of(session, job, nodes, ranks[nodes]))
 
 
 def _candidate(

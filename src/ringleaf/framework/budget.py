@@ -21,37 +21,10 @@ TRIES: Final = 2048
 limited."""
 TRIED, REFUSED = 16, 2
 """What it costs to look for places of a job, and to refuse it without a look."""
-OF_NODES, OF_PODS = 8, 3
-"""How many requirements on labels of nodes, and how many terms about other pods for
-each pod, cost 1: all nodes are held against each of them."""
 EARLY_S: Final = 1.0
 """How much too early a wake-up may come, as timers do."""
 PLAN_AGAIN_S: Final = 0.5
 """How long planning reservations rests after it has cost as much as it may."""
-
-
-def selecting(job: Job) -> int:
-    """What it costs to hold all nodes against what *job* says of nodes and pods.
-
-    >>> from ringleaf.model.demand import Demand, Operator, Requirement, Spread
-    >>> from ringleaf.policies.products import PRODUCTS
-    >>> zones = Demand(
-    ...     required=(Requirement("zone", Operator.EXISTS),) * 80,
-    ...     spread=(Spread("zone", 1, ()),) * 3,
-    ... )
-    >>> selecting(Job("j", PRODUCTS["atlas-800t-a2"], 8, 100, demand=zones))
-    110
-    """
-    shapes = [(role.demand, role.replicas) for role in job.roles]
-    shapes = shapes or [(job.demand, job.replicas)]
-    of_nodes = sum(demand.n_of_nodes for demand, _pods in shapes)
-    of_pods = sum(pods * demand.n_of_pods for demand, pods in shapes)
-    return of_nodes // OF_NODES + of_pods // OF_PODS
-
-
-def tried(job: Job) -> int:
-    """What it costs to look for places of *job*."""
-    return TRIED + selecting(job)
 
 
 class Slice:
@@ -87,11 +60,6 @@ class Slice:
         self.cost = 0
         if resumed is None:
             self.wake = inf
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether jobs are left to try, because as many started or cost as may."""
-        return self.is_cut_short or self.is_spent
 
     def is_news(self, wake: float, now: float) -> bool:
         """Whether *wake* was not said, or has come to pass; now it is said."""
@@ -169,11 +137,7 @@ class VictimSearchState:
         """A new cycle begins; one that *resumes* the last keeps its failed lines."""
         self.cost = self.looked = 0
         if not resumes:
-            self.forget_failed()
-
-    def forget_failed(self) -> None:
-        """Search for no job that failed so far."""
-        self.failed, self.failed_since = {}, {}
+            self.failed, self.failed_since = {}, {}
 
     def fail(self, line: EquivalenceClass) -> None:
         """The first job of *line* found no place, or was not admitted."""
@@ -186,10 +150,6 @@ class VictimSearchState:
         """The queue of *line* has its share; *line* would be its next."""
         self.passed_over.add(line.scheduling_key.queue)
         self.fail(line)
-
-    def take_up(self) -> None:
-        """Search next for the lines that failed since the search was interrupted."""
-        self.failed, self.failed_since = self.failed_since, {}
 
     def outranked_now(self, job: Job) -> None:
         """Jobs of a higher priority than *job* may evict its pods now."""

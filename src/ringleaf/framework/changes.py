@@ -36,11 +36,7 @@ class Change(IntEnum):
     """Pods of a job that is repaired found a place, or found none."""
 
 
-ADMISSION: Final = (
-    Change.CAPACITY_FREED,
-    Change.USAGE_CHANGED,
-    Change.RULES_CHANGED,
-)
+ADMISSION: Final = (Change.CAPACITY_FREED, Change.USAGE_CHANGED, Change.RULES_CHANGED)
 """After these, more jobs may be admitted or started."""
 EVICTION: Final = (
     Change.CAPACITY_FREED,
@@ -49,11 +45,7 @@ EVICTION: Final = (
     Change.VICTIMS_CHANGED,
 )
 """After these, victims may be found where there were none."""
-PLANNING: Final = (
-    Change.NODES_CHANGED,
-    Change.RULES_CHANGED,
-    Change.RESERVATION_ENDED,
-)
+PLANNING: Final = (Change.NODES_CHANGED, Change.RULES_CHANGED, Change.RESERVATION_ENDED)
 """After these, a reservation may be planned where none could be."""
 
 
@@ -62,11 +54,14 @@ class Changes:
 
     def __init__(self) -> None:
         self._ticks = [0] * (len(Change) + 1)
+        self.n_admission = 0
+        """How often one of ``ADMISSION`` has happened."""
 
     def note(self, *changes: Change) -> None:
         """These changes happen now."""
         for change in changes:
             self._ticks[change] += 1
+            self.n_admission += change in ADMISSION
 
     def tick(self, *changes: Change) -> int:
         """A number that moves when one of *changes* happens."""
@@ -104,8 +99,7 @@ class Memo(Generic[_K]):
 
     def shorten(self, key: _K, until: float) -> None:
         """*key*, if it is known, is to be tried again at *until*, or before."""
-        known = self._current()
-        if key in known:
+        if key in self._until and key in (known := self._current()):
             known[key] = min(known[key], until)
 
     def discard(self, key: _K) -> None:

@@ -13,12 +13,10 @@ from ringleaf.framework.budget import Slice, VictimSearchState
 from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
-from ringleaf.framework.instruction import Instruction, WakeAt
-from ringleaf.framework.moved import MovedLately
+from ringleaf.framework.instruction import WakeAt
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.placer import Placer
 from ringleaf.framework.quota import Quota
-from ringleaf.framework.repairs import Repairs
 from ringleaf.framework.reports import Reports
 from ringleaf.framework.reservations import Reservations
 from ringleaf.framework.state import SchedulerState
@@ -50,7 +48,7 @@ class Cycle:
         self.view, self.framework = state, framework
         self.changes = changes = Changes()
         self.failures = failures = Failures(nodes)
-        self.reports = reports = Reports(state)
+        self.reports = reports = Reports(state, framework)
         self.slice, self.victim_search = Slice(), VictimSearchState()
         search = self.victim_search
         self.pending = PendingJobs(framework, failures, changes, reports, search)
@@ -69,12 +67,12 @@ class Cycle:
         """
         search, self.view.now = self.victim_search, now
         is_due = search.again_at <= now
-        goes_on = not (heard or is_due or self.slice.has_stopped)
+        stopped = self.slice.is_cut_short or self.slice.is_spent
+        goes_on = not (heard or is_due or stopped)
         resumed = search.resume.action if goes_on and search.resume else None
         self.reservations.begin(now)
-        self.reports.begin()
-        search.begin(resumes=self.has_more)
-        self.pending.rejected = []
+        self.reports.out, self.reports.admitted, self.pending.rejected = [], [], []
+        search.begin(resumes=stopped or search.resume is not None)
         self.slice.begin(most, resumed)
         if is_due:
             search.again_at = inf
@@ -89,19 +87,19 @@ class Cycle:
                     self.wakeups.ask_queues()
             if not self._run_actions(verbs):
                 return
-            self.slice.resumed = None
-            self.pending.report_rejected()
-            reconcile(self)
+            if self.failures.repairs.open:
+                reconcile(self)
             if self.victim_search.resume is not None:
                 return
-            more = self.wakeups.may_admit_more or self.victim_search.failed_since
-            self.victim_search.take_up()
+            search = self.victim_search
+            more = self.wakeups.may_admit_more or search.failed_since
+            search.failed, search.failed_since = search.failed_since, {}
             if self.slice.is_spent:
                 return
             if not more:
                 break
         else:
-            self.wake_at(self.now + SOON_S)
+            self.wake_at(self.view.now + SOON_S)
         if self.reports.unreported:
             self.pending.report_unreported()
 
@@ -114,42 +112,31 @@ class Cycle:
                 if self.pending.rejected:  # they are looked at again
                     self.changes.note(Change.USAGE_CHANGED)
                 return False
+        self.slice.resumed = None
+        if self.pending.rejected:
+            self.pending.report_rejected()
         return True
 
-    def end(self, next_look: float) -> None:
-        """Say when to be called again, at *next_look* at the latest, if it is news."""
-        wake = min(self.slice.wake, self.victim_search.again_at, next_look)
-        if wake != inf and self.slice.is_news(wake, self.now):
-            self.out.append(WakeAt(wake))
+    def end(self, next_look: Callable[["Cycle"], float]) -> None:
+        """Say when to be called again, at *next_look* at the latest, if it is news.
+
+        Where more is to be decided, that is at once.
+        """
+        if self.has_more:
+            return
+        wake = min(self.slice.wake, self.victim_search.again_at, next_look(self))
+        if wake != inf and self.slice.is_news(wake, self.view.now):
+            self.reports.out.append(WakeAt(wake))
 
     # What the actions ask.
 
     @property
-    def now(self) -> float:
-        """The time of this cycle."""
-        return self.view.now
-
-    @property
-    def out(self) -> list[Instruction]:
-        """What is to be done, in order."""
-        return self.reports.out
-
-    @property
-    def repairs(self) -> Repairs:
-        """What is known of faults, and of jobs that are repaired."""
-        return self.failures.repairs
-
-    @property
-    def moved(self) -> MovedLately:
-        """The moves of the last hour, and when to look for others."""
-        return self.wakeups.moved
-
-    @property
     def has_more(self) -> bool:
         """Whether there is more to decide than may be in this cycle."""
-        return self.slice.has_stopped or self.victim_search.resume is not None
+        stopped = self.slice.is_cut_short or self.slice.is_spent
+        return stopped or self.victim_search.resume is not None
 
     def wake_at(self, time: float) -> None:
         """Something changes by itself at *time*."""
-        if time > self.now:
+        if time > self.view.now:
             self.slice.wake = min(self.slice.wake, time)

@@ -16,6 +16,7 @@ from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Network
 from ringleaf.policies.admission import is_legal, warnings_of
 from ringleaf.policies.counting import counted, need_words
+from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
     FITS,
     Request,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ringleaf.framework.session import Session
 
 ONE_POD: Final = ("pods", 1000)
+ASK_FOR_LESS: Final = "add nodes, or submit a smaller job"
 MAX_ENDINGS: Final = 8
 """Jobs in the way that are tried, for the hint, as the one whose end is enough."""
 
@@ -50,7 +52,10 @@ def explain_pending(
 
     One that *runs* keeps its pods, and lacks others.
     """
+    never = None if runs else session.impossible(job)
     if job.roles and (found := _role_waits(session, job, runs=runs)) is not None:
+        if never is not None:
+            return _never(found, never, never.hint * hints)
         return found if hints else replace(found, hint="")
     cluster, settings = session.cluster, session.settings
     with session.as_found_by(job, runs=runs) as kept:
@@ -65,8 +70,12 @@ def explain_pending(
         counts = reason_counts(reasons)
         ways: list[str] = []
         if hints:
-            ways += _ways(session, job, obstacle, missing, counts)
-    return Waiting(
+            ways += (
+                _ways(session, job, obstacle, missing, counts)
+                if never is None
+                else _ways_if_impossible(session, job, obstacle, missing, never)
+            )
+    found = Waiting(
         job=job,
         missing=missing,
         fitting=fitting,
@@ -75,6 +84,12 @@ def explain_pending(
         because=obstacle.because,
         warnings=warnings_of(job, settings),
     )
+    return found if never is None else _never(found, never, found.hint)
+
+
+def _never(found: Waiting, never: Impossible, hint: str) -> Waiting:
+    """The decision on a job that could not start if the cluster were empty."""
+    return replace(found, impossible=never.words, hint=hint)
 
 
 def beyond_quota(session: "Session", job: Job, limit: int) -> Waiting:
@@ -135,9 +150,19 @@ def _ways(
     counts: Mapping[Reason, int],
 ) -> list[str]:
     """What would help, in the order in which it is said."""
-    ways = [*_endings(session, job, obstacle), *obstacle.ways]
-    ways += _others(session, obstacle)
+    ways = [*_endings(session, job, obstacle)]
+    ways += [obstacle.needs] * bool(obstacle.needs)
+    ways += [*obstacle.ways, *_others(session, obstacle)]
     return ways or [*_ways_out(session, job, missing, counts)]
+
+
+def _ways_if_impossible(
+    session: "Session", job: Job, obstacle: Obstacle, missing: int, never: Impossible
+) -> list[str]:
+    """The same of a job that could not start if the cluster were empty."""
+    ways = [*obstacle.ways, *_others(session, obstacle)]
+    ways = ways or [*_smaller(session, job, missing)]
+    return [*filter(None, (never.hint,)), *ways] or [ASK_FOR_LESS]
 
 
 def _obstacle(
@@ -203,11 +228,16 @@ def _ways_out(
     if request.network is not Network.NONE and job.replicas > 1:
         yield "no smaller job would be placed now; other jobs must end first"
         return
-    if reasons.get(Reason.OTHER_PRODUCT, 0) == len(session.cluster):
-        yield f"no node has the product {job.product.key}"
     room = f"room for {counted(missing, 'more pod')}: " if job.replicas > 1 else ""
     network = " with a healthy network" if Reason.NETWORK_FAULTY in reasons else ""
     yield f"needs {room}{need_words(request)}{_used(job)}{network}"
+    yield from _smaller(session, job, missing)
+
+
+def _smaller(session: "Session", job: Job, missing: int) -> Iterator[str]:
+    """What fits now instead, of fewer chips or pods without a network rule."""
+    if job.network is not Network.NONE and job.replicas > 1:
+        return
     anew = replace(job, previous=without_pods(job), sp_block=None, min_available=None)
     anew = replace(anew, replicas=job.min_chip_pods, finished=())
     smaller = (replace(anew, chips=n) for n in reversed(range(1, job.chips)))

@@ -20,15 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import (
-    Cause,
-    Down,
-    Fault,
-    FaultKey,
-    Part,
-    PartKind,
-    PodFault,
-)
+from ringleaf.model.fault import Cause, Down, Fault, FaultKey, Part, PartKind, PodFault
 from ringleaf.model.mask import chips_of
 
 MOST_RECENT: Final = 1_000

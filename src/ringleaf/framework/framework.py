@@ -40,46 +40,34 @@ class Framework:
         sessions: Sessions,
     ) -> None:
         self.state, self._plugins, self._sessions = state, plugins, sessions
-        self.conf = conf
-        self.votes = Votes(conf.tiers, state, plugins)
+        self._follow(conf)
         self.session = sessions(state, conf, self.votes)
 
     def configure(self, conf: Conf) -> None:
         """Use *conf* from now on."""
         self.votes.retire()
-        self.conf = conf
         self.state.settings = conf.settings
-        self.votes = Votes(conf.tiers, self.state, self._plugins)
+        self._follow(conf)
         self.cluster_replaced()
+
+    def _follow(self, conf: Conf) -> None:
+        """What *conf* says of actions and plugins."""
+        self.conf = conf
+        self.votes = Votes(conf.tiers, self.state, self._plugins)
+        self.decides = bool(conf.actions)
+        """Whether anything is decided; without actions only the books are kept."""
+        self.gates_jobs = "enqueue" in conf.actions
+        """Whether jobs have to be admitted before they are placed."""
+        self.preempts = "preempt" in conf.actions
+        """Whether jobs may be evicted for others of their queue."""
+        self.reclaims = "reclaim" in conf.actions
+        """Whether jobs may be evicted for those of other queues."""
+        self.evicts = self.preempts or self.reclaims
+        """Whether jobs may be evicted for others."""
 
     def cluster_replaced(self) -> None:
         """Place jobs on the cluster that the state has now."""
         self.session = self._sessions(self.state, self.conf, self.votes)
-
-    @property
-    def decides(self) -> bool:
-        """Whether anything is decided; without actions only the books are kept."""
-        return bool(self.conf.actions)
-
-    @property
-    def gates_jobs(self) -> bool:
-        """Whether jobs have to be admitted before they are placed."""
-        return "enqueue" in self.conf.actions
-
-    @property
-    def preempts(self) -> bool:
-        """Whether jobs may be evicted for others of their queue."""
-        return "preempt" in self.conf.actions
-
-    @property
-    def reclaims(self) -> bool:
-        """Whether jobs may be evicted for those of other queues."""
-        return "reclaim" in self.conf.actions
-
-    @property
-    def evicts(self) -> bool:
-        """Whether jobs may be evicted for others."""
-        return self.preempts or self.reclaims
 
 
 def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
@@ -89,6 +77,7 @@ def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         conf.settings,
         scorer=partial(_scorer, state, votes),
         bars=votes.predicate,
+        per_role=votes.filters_roles,
         sum_scores=votes.sums_scores,
     )
 

@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.framework.reasons import QueueReason
-from ringleaf.model.amounts import NONE, add, plus, scaled
+from ringleaf.model.amounts import add, plus, scaled
 from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement
 from ringleaf.model.run_time import NO_ORIGIN
+from ringleaf.model.settings import Settings
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 NONE_OF_THEM: Final[frozenset[int]] = frozenset()
@@ -78,8 +79,7 @@ class JobState:
     """One job that the engine knows; the engine alone writes to it."""
 
     def __init__(self, job: Job, number: int = 0, arrived: float = 0.0) -> None:
-        self._left = _Left(job, NONE, NONE, NONE_OF_THEM)
-        self.become(job)
+        self._be(job)
         self._arrival = number, arrived
         self.waiting_since = arrived
         self.started: float | None = None
@@ -96,49 +96,16 @@ class JobState:
 
     def become(self, job: Job) -> None:
         """Be *job* from now on; its pods stay where they are."""
-        self.job = job
-        shape = _shape(scheduling_key_of(job))
-        self._shape, done = shape, self.finished
-        self._left = _Left(job, shape.total, shape.min_resources, NONE_OF_THEM)
+        done = self.finished
+        self._be(job)
         if done:
             self.finish(done)
 
-    # What follows from the spec.
-
-    @property
-    def scheduling_key(self) -> Job:
-        """What it requests; jobs with the same key wait in one line."""
-        return self._shape.scheduling_key
-
-    @property
-    def untimed_key(self) -> Job:
-        """The same for jobs that request the same, however long they run."""
-        return self._shape.untimed_key
-
-    @property
-    def role_ranks(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:
-        """Every role with the numbers of its pods."""
-        return self._shape.role_ranks
-
-    @property
-    def role_by_pod(self) -> Mapping[int, Role]:
-        """The number of every pod with its role."""
-        return self._shape.role_by_pod
-
-    @property
-    def n_pods(self) -> int:
-        """Pods of all roles."""
-        return self._shape.n_pods
-
-    @property
-    def min_pods(self) -> int:
-        """Pods it starts with at least."""
-        return self._shape.min_pods
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whether its pods request no chips and no resources at all."""
-        return not self._shape.total
+    def _be(self, job: Job) -> None:
+        """Be *job*, of which no pod has ended."""
+        self.job, self.facts = job, _facts_of(scheduling_key_of(job))
+        self.legal_under: Settings | None = None
+        """The settings by which it was admitted as legal, if it was."""
 
     @property
     def number(self) -> int:
@@ -155,55 +122,49 @@ class JobState:
     @property
     def finished(self) -> frozenset[int]:
         """Replicas that ended well."""
-        return self._left.finished
+        return self.facts.finished
 
     @property
     def remaining(self) -> Job:
         """The job without its pods that ended well."""
-        return self._left.job
-
-    @property
-    def total(self) -> Mapping[str, int]:
-        """What all its pods request that have not ended; shared."""
-        return self._left.total
-
-    @property
-    def min_resources(self) -> Mapping[str, int]:
-        """What the pods request that must start together."""
-        return self._left.min_resources
+        return self.facts.remaining or self.job
 
     def finish(self, replicas: Iterable[int]) -> dict[str, int]:
         """Pods ended well; what they had asked."""
-        known = {replica for _role, own in self.role_ranks for replica in own}
+        known = {replica for _role, own in self.facts.role_ranks for replica in own}
         new = known & {*replicas} - self.finished
         asked: dict[str, int] = {}
-        for role, own in self.role_ranks:
+        for role, own in self.facts.role_ranks:
             done = sum(replica in new for replica in own)
             add(asked, scaled(pod_amounts(self.job, role), done))
         finished = self.finished | new
         left = self._without(finished)
-        total = plus(self.total, scaled(asked, -1))
-        self._left = _Left(left, total, min_amounts(left), finished)
+        total = plus(self.facts.total, scaled(asked, -1))
+        least = min_amounts(left)
+        self.facts = self.facts._replace(
+            total=total, min_resources=least, remaining=left, finished=finished
+        )
         return asked
 
     @property
     def ready(self) -> int:
         """Pods that run, are about to, or ended well."""
-        return len(self.placements) - len(self.terminating) + len(self.finished)
+        ended = len(self.facts.finished)
+        return len(self.placements) - len(self.terminating) + ended
 
     @property
     def below_min_available(self) -> bool:
         """Whether it runs, with fewer pods than it can do without, and none ending."""
         runs = self.placements and not self.terminating
-        return bool(runs) and self.ready < self.min_pods
+        return bool(runs) and self.ready < self.facts.min_pods
 
     @property
     def missing(self) -> list[int]:
         """Replicas that hold nothing and have not ended."""
-        held, done = self.placements, self.finished
+        held, done = self.placements, self.facts.finished
         return [
             n
-            for _role, own in self.role_ranks
+            for _role, own in self.facts.role_ranks
             for n in own
             if n not in held and n not in done
         ]
@@ -211,7 +172,7 @@ class JobState:
     def _without(self, finished: frozenset[int]) -> Job:
         """The job without pods that are *finished*."""
         left = []
-        for role, own in self.role_ranks:
+        for role, own in self.facts.role_ranks:
             ranks = tuple(n for n in own if n not in finished)
             if ranks:
                 need = role.min_available
@@ -219,7 +180,7 @@ class JobState:
                 some = {"replicas": len(ranks), "ranks": ranks, "min_available": need}
                 left.append(replace(role, **some))
         with_chips = sum(role.replicas for role in left if role.chips)
-        ranks_of = [own for role, own in self.role_ranks if role.chips]
+        ranks_of = [own for role, own in self.facts.role_ranks if role.chips]
         ended = sorted(n for own in ranks_of for n in own if n in finished)
         return replace(
             self.job,
@@ -227,14 +188,14 @@ class JobState:
             replicas=with_chips,
             tor_affinity=self.job.tor_affinity if with_chips else None,
             sp_block=self.job.sp_block if with_chips else None,
-            min_available=max(1, self.min_pods - len(finished)),
+            min_available=max(1, self.facts.min_pods - len(finished)),
             finished=(*self.job.finished, *ended),
         )
 
     @property
     def surplus(self) -> int:
         """Pods beyond those that must start together."""
-        return max(0, self.ready - self.min_pods)
+        return max(0, self.ready - self.facts.min_pods)
 
     def ready_in(self, replicas: tuple[int, ...]) -> int:
         """How many of *replicas* run, are about to, or ended well."""
@@ -242,43 +203,52 @@ class JobState:
         return sum(replica in alive for replica in replicas)
 
 
-class _Left(NamedTuple):
-    """What is left of a job after pods ended well."""
+class JobFacts(NamedTuple):
+    """What follows from what a job requests; shared by all that request the same.
 
-    job: Job
-    total: Mapping[str, int]
-    min_resources: Mapping[str, int]
-    finished: frozenset[int]
-
-
-class _Shape(NamedTuple):
-    """What follows from what a job requests."""
+    Once pods of a job have ended well, it has facts of its own.
+    """
 
     scheduling_key: Job
+    """What it requests; jobs with the same key wait in one line."""
     untimed_key: Job
+    """The same for jobs that request the same, however long they run."""
     role_ranks: tuple[tuple[Role, tuple[int, ...]], ...]
+    """Every role with the numbers of its pods."""
     role_by_pod: Mapping[int, Role]
+    """The number of every pod with its role."""
     n_pods: int
+    """Pods of all roles."""
     min_pods: int
+    """Pods it starts with at least."""
     total: Mapping[str, int]
+    """What all its pods request that have not ended."""
     min_resources: Mapping[str, int]
+    """What the pods request that must start together."""
+    selecting: int
+    """What it costs to hold all nodes against what it says of nodes and pods."""
+    remaining: Job | None = None
+    """The job without its pods that ended well, if some have."""
+    finished: frozenset[int] = NONE_OF_THEM
+    """Replicas that ended well."""
 
 
 def scheduling_key_of(job: Job) -> Job:
     """What *job* requests, without what tells it from jobs that request the same."""
     lasts = None if job.run_time is None else job.run_time.key
-    same = {"name": "", "created": 0.0, "priority": 0, "origin": NO_ORIGIN}
-    return replace(job, **same, run_time=lasts, moving=None)
+    return replace(
+        job, name="", created=0.0, priority=0, origin=NO_ORIGIN, run_time=lasts
+    )
 
 
 POD: Final = 128
-"""Bytes of one pod in what is kept of a shape, roughly."""
-_shapes: Final[Cache[Job, _Shape]] = Cache(4096, 8 << 20)
+"""Bytes of one pod in the facts that are kept, roughly."""
+_facts: Final[Cache[Job, JobFacts]] = Cache(4096, 8 << 20)
 
 
-def _shape(key: Job) -> _Shape:
+def _facts_of(key: Job) -> JobFacts:
     """Shared by jobs with the same key."""
-    found = _shapes.get(key)
+    found = _facts.get(key)
     if found is None:
         role_ranks, amounts = key.role_ranks, job_amounts(key)
         n_pods = sum(len(own) for _role, own in role_ranks)
@@ -286,8 +256,8 @@ def _shape(key: Job) -> _Shape:
         untimed = key
         if key.estimate_s is not None or key.run_time is not None:
             untimed = replace(key, estimate_s=None, run_time=None)
-            untimed = _shape(untimed).scheduling_key
-        found = _Shape(
+            untimed = _facts_of(untimed).scheduling_key
+        found = JobFacts(
             scheduling_key=key,
             untimed_key=untimed,
             role_ranks=role_ranks,
@@ -296,9 +266,34 @@ def _shape(key: Job) -> _Shape:
             min_pods=fewest,
             total=amounts,
             min_resources=least,
+            selecting=selecting(key),
         )
-        _shapes.put(key, found, key.weight + POD * n_pods)
+        _facts.put(key, found, key.weight + POD * n_pods)
     return found
+
+
+OF_NODES, OF_PODS = 8, 3
+"""How many requirements on labels of nodes, and how many terms about other pods for
+each pod, cost 1: all nodes are held against each of them."""
+
+
+def selecting(job: Job) -> int:
+    """What it costs to hold all nodes against what *job* says of nodes and pods.
+
+    >>> from ringleaf.model.demand import Demand, Operator, Requirement, Spread
+    >>> from ringleaf.policies.products import PRODUCTS
+    >>> zones = Demand(
+    ...     required=(Requirement("zone", Operator.EXISTS),) * 80,
+    ...     spread=(Spread("zone", 1, ()),) * 3,
+    ... )
+    >>> selecting(Job("j", PRODUCTS["atlas-800t-a2"], 8, 100, demand=zones))
+    110
+    """
+    shapes = [(role.demand, role.replicas) for role in job.roles]
+    shapes = shapes or [(job.demand, job.replicas)]
+    of_nodes = sum(demand.n_of_nodes for demand, _pods in shapes)
+    of_pods = sum(pods * demand.n_of_pods for demand, pods in shapes)
+    return of_nodes // OF_NODES + of_pods // OF_PODS
 
 
 def pod_amounts(job: Job, role: Role) -> dict[str, int]:

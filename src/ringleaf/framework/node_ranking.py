@@ -170,31 +170,28 @@ class NodeRanking:
         pairs = zip(first.tolist(), then.tolist(), strict=True)
         return [rank << SCORE_BITS | step for rank, step in pairs]
 
-    def best(self) -> int | None:
-        """The node with the lowest key now, the lowest name among equals."""
-        self._catch_up()
-        heap, keys = self._heap, self._keys
-        while heap:
-            key, node = heap[0] >> NODE_BITS, heap[0] & _NODE
-            if keys[node] == key:
-                return node
-            heappop(heap)
-        return None
+    def best(self, leaf: int | None = None) -> int | None:
+        """The node with the lowest key now, the lowest name among equals.
 
-    def best_under(self, leaf: int) -> int | None:
-        """Like ``best``, but of the nodes of the best rank one under *leaf*."""
-        best = self.best()
-        if best is None:
-            return None
-        if leaf != self._under[0] or len(self._under[1]) > len(self._cluster) + 1024:
-            self._gather(leaf)
-        heap, keys = self._under[1], self._keys
-        while heap:
-            key, node = heap[0] >> NODE_BITS, heap[0] & _NODE
-            if keys[node] == key:
-                return node if self._rank_in(key) == self._rank_in(keys[best]) else best
-            heappop(heap)
-        return best
+        Of the nodes of the best rank one under *leaf*, if there is one.
+        """
+        cluster = self._cluster
+        if self._seen != len(cluster.changes) or self._epoch != cluster.epoch:
+            self._catch_up()
+        gathered, under = self._under
+        if leaf is not None and (
+            leaf != gathered or len(under) > len(cluster.names) + 1024
+        ):
+            under = self._gather(leaf)
+        heap, keys = self._heap, self._keys
+        for each in (heap,) if leaf is None else (heap, under):
+            while each and keys[each[0] & _NODE] != each[0] >> NODE_BITS:
+                heappop(each)
+        if leaf is None or not under:
+            return heap[0] & _NODE if heap else None
+        to_rank = NODE_BITS + (0 if self._score is None else SCORE_BITS)
+        is_best = under[0] >> to_rank == heap[0] >> to_rank
+        return (under[0] if is_best else heap[0]) & _NODE
 
     def places(self) -> Ints:
         """How many nodes of the best rank are under each leaf, at last under none.
@@ -204,7 +201,7 @@ class NodeRanking:
         best = self.best()
         if best is None:
             return np.zeros(len(self._cluster.leaves) + 1, np.int64)
-        rank = self._rank_in(self._keys[best])
+        rank = self._keys[best] >> (0 if self._score is None else SCORE_BITS)
         if rank not in self._places:
             if len(self._places) == MAX_PLACES:
                 del self._places[next(iter(self._places))]
@@ -213,28 +210,25 @@ class NodeRanking:
             self._places[rank] = np.bincount(leaf % (n_leaves + 1), None, n_leaves + 1)
         return self._places[rank]
 
-    def _gather(self, leaf: int) -> None:
-        """Order the nodes under *leaf*."""
+    def _gather(self, leaf: int) -> list[int]:
+        """A heap of the nodes under *leaf*."""
         (under,) = (self._cluster.leaf == leaf).nonzero()
         keys = ((self._keys[node], node) for node in under.tolist())
         heap = sorted(key << NODE_BITS | n for key, n in keys if key != NEVER)
         self._under = leaf, heap
-
-    def _rank_in(self, key: int) -> int:
-        """The rank of which a key was made."""
-        return key if self._score is None else key >> SCORE_BITS
+        return heap
 
     def _catch_up(self) -> None:
         cluster, changes = self._cluster, self._cluster.changes
         behind = len(changes) - self._seen
-        stale = len(self._heap) > 2 * len(cluster) + 1024
-        if self._epoch != cluster.epoch or behind > len(cluster) or stale:
+        stale = len(self._heap) > 2 * len(cluster.names) + 1024
+        if self._epoch != cluster.epoch or behind > len(cluster.names) or stale:
             self._start_over()
             return
         if self._score is None:
             for node in changes[self._seen :]:
                 self._write(node, self._rank(node))
-        elif behind:
+        else:
             self._score_again(sorted(set(changes[self._seen :])))
         self._seen = len(changes)
 
@@ -262,34 +256,29 @@ class NodeRanking:
         steps = round(self._score(np.array([node])).item(0) * FINEST)
         return rank << SCORE_BITS | _MIDDLE - min(max(steps, 1 - _MIDDLE), _MIDDLE - 1)
 
-    def _has_room(self, node: int) -> bool:
-        demand = self._request.demand
-        return not demand.resources or self._cluster.node_table.resources.has_room(
-            node, demand
-        )
-
     def _rank(self, node: int) -> int:
-        base = self._base.item(node)
-        if base == NEVER or not self._has_room(node):
+        cluster, demand, base = self._cluster, self._request.demand, self._base
+        health = base.item(node)
+        if health == NEVER:
             return NEVER
-        usable = self._cluster.free.item(node) & self._reach.item(node)
-        own = self._request.table.rank(usable)
-        return NEVER if own == NEVER else base + own
+        if demand.resources and not cluster.node_table.resources.has_room(node, demand):
+            return NEVER
+        own = self._request.table.rank(cluster.free.item(node) & self._reach.item(node))
+        return NEVER if own == NEVER else health + own
 
     def _write(self, node: int, key: int) -> None:
-        if key != self._keys[node]:
-            if self._places:
-                self._count(node, self._keys[node], -1)
-                self._count(node, key, 1)
-            self._keys[node] = key
-            if key != NEVER:
-                heappush(self._heap, key << NODE_BITS | node)
-                leaf, heap = self._under
-                if self._cluster.leaf.item(node) == leaf:
-                    heappush(heap, key << NODE_BITS | node)
-
-    def _count(self, node: int, key: int, by: int) -> None:
-        """A node comes to the rank of *key*, or leaves it."""
-        places = self._places.get(self._rank_in(key))
-        if places is not None:
-            places[self._cluster.leaf.item(node)] += by
+        before = self._keys[node]
+        if key == before:
+            return
+        under = self._cluster.leaf.item(node)
+        to_rank = 0 if self._score is None else SCORE_BITS
+        for each, by in ((before, -1), (key, 1)) if self._places else ():
+            places = self._places.get(each >> to_rank)
+            if places is not None:
+                places[under] += by
+        self._keys[node] = key
+        if key != NEVER:
+            heappush(self._heap, key << NODE_BITS | node)
+            leaf, heap = self._under
+            if under == leaf:
+                heappush(heap, key << NODE_BITS | node)

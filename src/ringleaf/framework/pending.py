@@ -11,7 +11,6 @@ from ringleaf.framework.pending_queue import EquivalenceClass, JobKey, PendingQu
 from ringleaf.framework.reasons import PendingCause, QueueReason
 from ringleaf.framework.reports import Reports
 from ringleaf.framework.state import SchedulerState
-from ringleaf.model.decision import Waiting
 
 
 class PendingJobs:
@@ -87,10 +86,7 @@ class PendingJobs:
 
     def leave_line(self, name: str) -> bool:
         """A job leaves its line, if it is in one; whether it was."""
-        where = [waitlist for waitlist in self.lists if name in waitlist]
-        for waitlist in where:
-            waitlist.remove(name)
-        return bool(where)
+        return True in [waitlist.remove(name) for waitlist in self.lists]
 
     def key_of(self, job_state: JobState) -> JobKey:
         """Its place in its queue: first jobs that lost pods they cannot do without."""
@@ -101,15 +97,14 @@ class PendingJobs:
 
     def lost_min_available(self, job_state: JobState) -> bool:
         """Whether a job that ran lacks pods it cannot do without."""
-        return (
-            job_state.below_min_available
-            or job_state.job.name in self._failures.repairs
-        )
+        if job_state.placements and job_state.below_min_available:
+            return True
+        return job_state.job.name in self._failures.repairs.open
 
     def _list_of(self, job_state: JobState) -> PendingQueue:
         if job_state.phase is Phase.PENDING:
             return self.gated
-        return self.best_effort if job_state.asks_nothing else self.waiting
+        return self.best_effort if not job_state.facts.total else self.waiting
 
     # Jobs that were tried and found no place.
 
@@ -152,17 +147,16 @@ class PendingJobs:
 
     def report_unreported(self) -> None:
         """Report why jobs are pending that wait behind others."""
-        found: list[tuple[JobState, Waiting | QueueReason | None]] = []
         for name, job_state in self._reports.unreported.items():
-            waitlist = self._list_of(job_state)
-            if (
-                job_state.history.reported
-                or job_state.placements
-                or name not in waitlist
-            ):
+            if job_state.history.reported or job_state.placements:
                 continue
-            found.append((job_state, waitlist.line_of(name).why))
-        self._reports.report_unreported(found)
+            waitlist = self._list_of(job_state)
+            if name not in waitlist:
+                continue
+            why = waitlist.line_of(name).why
+            others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
+            self._reports.report_pending(job_state, why or others, behind=not why)
+        self._reports.unreported = {}
 
 
 class SatisfiedQueues:
@@ -176,15 +170,11 @@ class SatisfiedQueues:
         self._known_at: tuple[int, ...] = ()
 
     @property
-    def _tick(self) -> tuple[int, ...]:
-        rules = self._changes.tick(Change.RULES_CHANGED)
-        return self._state.version, rules, self._waiting.n_opened
-
-    @property
     def _up_to_date(self) -> dict[str, EquivalenceClass]:
-        if self._known_at != self._tick:
-            self._known_at = self._tick
-            self._known.clear()
+        rules = self._changes.tick(Change.RULES_CHANGED)
+        now = self._state.version, rules, self._waiting.n_opened
+        if self._known_at != now:
+            self._known_at, self._known = now, {}
         return self._known
 
     def add(self, queue: str, line: EquivalenceClass) -> None:
@@ -193,7 +183,7 @@ class SatisfiedQueues:
 
     def line(self, queue: str) -> EquivalenceClass | None:
         """The line that is passed over because *queue* has its share; None if not."""
-        return self._up_to_date.get(queue)
+        return self._up_to_date.get(queue) if queue in self._known else None
 
     def clear(self) -> None:
         """Forget all of them."""

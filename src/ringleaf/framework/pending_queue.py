@@ -30,11 +30,12 @@ class EquivalenceClass:
 
     def __init__(self, shape: Job) -> None:
         self.scheduling_key = shape
-        demands = [role.demand for role, _own in shape.role_ranks]
+        roles = [role for role, _own in shape.role_ranks]
+        demands = [role.demand for role in roles]
         self.has_pod_affinity = any(d.near or d.spread for d in demands)
         """Whether pods that come may be what its jobs wait for."""
         minds = self.has_pod_affinity or any(d.apart for d in demands)
-        without_chips = not all(role.chips for role, _own in shape.role_ranks)
+        without_chips = not all(role.chips for role in roles)
         anything = minds or without_chips or shape.network is not Network.NONE
         self.product = None if anything else shape.product
         """What must be free for its jobs; None if it may be anything."""
@@ -66,8 +67,8 @@ class EquivalenceClass:
         self._serial[job_state.job.name] = serial
         heappush(self._heap, (key, serial, job_state))
 
-    def drop(self, name: str) -> None:
-        """A job leaves the line.
+    def drop(self, name: str) -> bool:
+        """A job leaves the line; whether it was the last.
 
         Its entry goes when it comes to the front, or when most entries are of jobs
         that have left: behind a job that stays in front any number come and go.
@@ -78,6 +79,7 @@ class EquivalenceClass:
         elif len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
             self._heap = [*filter(self._alive, self._heap)]
             heapify(self._heap)
+        return not self._serial
 
     @property
     def front(self) -> tuple[JobKey, JobState]:
@@ -159,11 +161,13 @@ class PendingQueue:
     def __init__(self) -> None:
         self._lines: dict[Job, EquivalenceClass] = {}
         self._in_queue: dict[str, dict[EquivalenceClass, None]] = {}
-        self._line: dict[str, EquivalenceClass] = {}
+        self.by_job: dict[str, EquivalenceClass] = {}
+        """The line of every pending job."""
         self._open: dict[str, dict[EquivalenceClass, None]] = {}
         self._closed: dict[Product | None, dict[EquivalenceClass, None]] = {}
         self._held_back: dict[EquivalenceClass, None] = {}
-        self._lonely: dict[EquivalenceClass, None] = {}
+        self.lonely: dict[EquivalenceClass, None] = {}
+        """Lines that are not open, whose jobs may wait for pods that come."""
         self._top: dict[str, int] = {}
         """No job of a queue has a higher priority."""
         self.tried: dict[str, set[EquivalenceClass]] = {}
@@ -171,14 +175,14 @@ class PendingQueue:
         self._serial = 0
         self.n_opened = 0
         """How often a line was opened."""
-        self.since = WaitingSince(self._line)
+        self.since = WaitingSince(self.by_job)
         """Since when jobs have waited."""
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self.by_job)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._line
+        return name in self.by_job
 
     def __iter__(self) -> Iterator[JobState]:
         """Every pending job, line by line."""
@@ -193,36 +197,39 @@ class PendingQueue:
         job = job_state.job
         alone = job_state.placements or job.previous is not None
         shape = (
-            replace(job_state.scheduling_key, name=job.name)
+            replace(job_state.facts.scheduling_key, name=job.name)
             if alone
-            else job_state.scheduling_key
+            else job_state.facts.scheduling_key
         )
         line = self._lines.get(shape)
+        is_new = line is None
         if line is None:
             line = self._lines[shape] = EquivalenceClass(shape)
             self._in_queue.setdefault(job.queue, {})[line] = None
             self._reopen([line])
         self._serial += 1
         line.push(key, self._serial, job_state)
-        self._line[job.name] = line
+        self.by_job[job.name] = line
         top = self._top.get(job.queue, job.priority)
         self._top[job.queue] = max(job.priority, top)
         if job_state.phase is not Phase.RUNNING or job_state.below_min_available:
             self.since.add(job_state, self._serial)
-        if line.front[1] is job_state and not self.is_open(line):
+        if not (is_new or self.is_open(line)) and line.front[1] is job_state:
             self._forget(line)
             self._reopen([line])  # others may give way to it
         return line
 
-    def remove(self, name: str) -> None:
-        """A job waits no longer."""
-        line = self._line.pop(name)
-        line.drop(name)
-        if not line:
+    def remove(self, name: str) -> bool:
+        """A job waits no longer; whether it did."""
+        line = self.by_job.pop(name, None)
+        if line is None:
+            return False
+        if line.drop(name):
             del self._lines[line.scheduling_key]
             self._shut(line)
             self._forget(line)
             self._leave_queue(line)
+        return True
 
     def _leave_queue(self, line: EquivalenceClass) -> None:
         """*line* is empty; a queue without lines is not kept, whatever its name."""
@@ -241,7 +248,7 @@ class PendingQueue:
         for closed in self._closed.values():
             closed.pop(line, None)
         self._held_back.pop(line, None)
-        self._lonely.pop(line, None)
+        self.lonely.pop(line, None)
         line.searched.clear()
 
     @property
@@ -251,7 +258,7 @@ class PendingQueue:
 
     def line_of(self, name: str) -> EquivalenceClass:
         """Where a job waits."""
-        return self._line[name]
+        return self.by_job[name]
 
     @property
     def queues(self) -> list[str]:
@@ -277,7 +284,7 @@ class PendingQueue:
         line.why = why
         self._closed.setdefault(line.product, {})[line] = None
         if line.has_pod_affinity:
-            self._lonely[line] = None
+            self.lonely[line] = None
 
     def hold_back(self, line: EquivalenceClass, why: QueueReason) -> None:
         """No job in *line* may start until the usage of queues has changed."""
@@ -285,7 +292,7 @@ class PendingQueue:
         line.why = why
         self._held_back[line] = None
         if line.has_pod_affinity:
-            self._lonely[line] = None
+            self.lonely[line] = None
 
     def _shut(self, line: EquivalenceClass) -> None:
         self._open.get(line.scheduling_key.queue, {}).pop(line, None)
@@ -295,15 +302,12 @@ class PendingQueue:
         for product in (None, *products):
             self._reopen(self._closed.pop(product, {}))
 
-    def pods_came(self) -> bool:
-        """Pods are there that were not; whether a job may have waited for them."""
-        if not self._lonely:
-            return False
-        affinity_unmet, self._lonely = self._lonely, {}
+    def pods_came(self) -> None:
+        """Pods are there that were not, as jobs of lonely lines may have waited for."""
+        affinity_unmet, self.lonely = self.lonely, {}
         for line in affinity_unmet:
             self._forget(line)
         self._reopen(affinity_unmet)
-        return True
 
     def reopen_others(self, queues: Collection[str]) -> None:
         """More is requested in *queues*: jobs of others may take back from them."""

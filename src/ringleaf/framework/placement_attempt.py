@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ringleaf.framework.node_ranking import NodeRanking
 from ringleaf.framework.statement import Statement
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Previous, Role
@@ -53,6 +54,8 @@ class PlacementAttempt:
         if job.roles:
             self._roles = job.role_by_pod
         self._leaf: int | None = None
+        self._alike: tuple[Request, NodeRanking | None] | None = None
+        """The request of all pods of a job without roles, and their order of nodes."""
         self.short: Role | None = None
         """The role of which a pod found no node, where each is placed on its own."""
 
@@ -71,19 +74,30 @@ class PlacementAttempt:
         many = job.n_pods >= MANY and job.previous is None
         if many and self._session.lacks_room(job):
             return None
-        self._leaf = self._one_leaf()
-        return self._one_by_one(statement, job.role_ranks, list(self._before))
+        role_ranks = job.role_ranks
+        if self._kept and not self._session.sums_scores:
+            self._leaf = self._kept_leaf()
+        else:
+            pods = min(self._limit, job.replicas)
+            known = None if job.roles else self._order_for(role_ranks[0][0])
+            self._leaf = self._session.leaf_for(job, pods, known)
+        return self._one_by_one(statement, role_ranks, list(self._before))
 
-    def _one_leaf(self) -> int | None:
-        """The leaf inside which the pods stay where ranks tie (D38).
+    def _kept_leaf(self) -> int | None:
+        """The leaf of the pods that stay, if it is one."""
+        leaf = self._session.cluster.leaf
+        under = {leaf.item(seat.node) for seat in self._kept if seat.chips}
+        return under.pop() if len(under) == 1 else None
 
-        That of the pods that stay, if there are any.
-        """
-        session, cluster = self._session, self._session.cluster
-        if self._kept and not session.sums_scores:
-            under = {cluster.leaf.item(seat.node) for seat in self._kept if seat.chips}
-            return under.pop() if len(under) == 1 else None
-        return session.leaf_for(self._job, min(self._limit, self._job.replicas))
+    def _order_for(self, role: Role) -> tuple[Request, NodeRanking | None]:
+        """What pods of *role* ask, and the order in which all of them take nodes."""
+        if self._alike is not None:
+            return self._alike
+        request = request_of(self._job, role)
+        found = request, self._session.ranking(self._job, role, request)
+        if not self._job.roles:
+            self._alike = found
+        return found
 
     def _keep(self, statement: Statement) -> None:
         """Find the pods that stay; unless they stand, release what the job holds."""
@@ -93,7 +107,8 @@ class PlacementAttempt:
             self._there = {each.replica for each in job.previous.placements}
             self._kept = self.running_seats()
             return
-        statement.drop(job.name)
+        if job.name in cluster.holdings:
+            statement.release(job.name)
         if self._scope is not RestartScope.JOB:
             self._kept = kept_assignments(cluster, job)
             self._there = {seat.replica for seat in self._kept}
@@ -120,29 +135,28 @@ class PlacementAttempt:
         self, statement: Statement, role_ranks: RoleRanks, placed: list[Placement]
     ) -> list[Placement] | None:
         """The best node for one pod after the other, role by role, after *placed*."""
-        for role, replicas, must in self._turns(role_ranks):
+        rigid = not (self._running or self._job.is_elastic)
+        for role, replicas, must in self._turns(role_ranks, rigid=rigid):
             if not self._fill(statement, role, replicas, placed) and must:
                 return None
-        if not self._running and not self._is_enough(placed):
+        if not (rigid or self._running or self._is_enough(placed)):
             return None
         return sorted(placed, key=lambda pod: (not pod.chips, pod.replica))
 
     def _is_enough(self, placed: Sequence[Placement]) -> bool:
-        """Whether the job can start with the pods *placed*."""
+        """Whether an elastic job can start with the pods *placed*."""
         job = self._job
-        if len(placed) < job.min_pods or not job.is_elastic:
-            return len(placed) >= job.min_pods
-        return sum(1 for pod in placed if pod.chips) >= job.min_chip_pods
+        with_chips = sum(1 for pod in placed if pod.chips)
+        return len(placed) >= job.min_pods and with_chips >= job.min_chip_pods
 
     def _turns(
-        self, role_ranks: RoleRanks
+        self, role_ranks: RoleRanks, *, rigid: bool
     ) -> Iterator[tuple[Role, Sequence[int], bool]]:
         """Which pods are placed when, and whether all of them must be.
 
-        First the pods that each role cannot do without; of a job that starts whole,
-        these are all.
+        First the pods that each role cannot do without; of a *rigid* job, which starts
+        whole, these are all.
         """
-        rigid = not (self._running or self._job.is_elastic)
         later = []
         for role, own in role_ranks:
             missing: Sequence[int] = own
@@ -158,10 +172,7 @@ class PlacementAttempt:
 
     def _room(self, placed: Sequence[Placement]) -> int:
         """How many pods more the job may have than are *placed*; below 0 for none."""
-        room = self._limit - len(placed)
-        if self._running:
-            room -= len(self._there)
-        return room
+        return self._limit - len(placed) - self._running * len(self._there)
 
     def _fill(
         self,
@@ -170,19 +181,31 @@ class PlacementAttempt:
         replicas: Sequence[int],
         placed: list[Placement],
     ) -> bool:
-        """Place pods of *role* one after the other; whether all of them were."""
-        session, job = self._session, self._job
-        request = request_of(job, role)
-        blocks = request.network is Network.SUPERPODS
+        """Place pods of *role* one after the other; whether all of them were.
+
+        The chips of each are chosen and held in the same breath (D18).
+        """
+        session, job, free = self._session, self._job, self._session.cluster.free
         room = self._room(placed)
-        for replica in replicas[: max(0, room)]:
-            node = session.best(job, role, request, self._leaf if role.chips else None)
+        if room <= 0 or not replicas:
+            return len(replicas) <= room
+        request, ranking = self._order_for(role)
+        leaf = self._leaf if role.chips else None
+        allowed = allowed_chips(session.cluster, request)
+        blocks = request.network is Network.SUPERPODS
+        for replica in replicas[:room]:
+            node = (
+                session.best(job, role, request, leaf)
+                if ranking is None
+                else ranking.best(leaf)
+            )
             if node is None:
                 self.short = self.short or role
                 return False
+            chips = request.table.taken(free.item(node) & allowed.item(node))
             block = job.block_of(replica) if blocks else None
-            seat = NodeAssignment(replica, node, block=block)
-            placed.append(self.take(statement, seat, request))
+            seat = NodeAssignment(replica, node, chips, block)
+            placed.append(self._hold(statement, seat, request))
         return len(replicas) <= room
 
     def _together(self, statement: Statement) -> list[Placement] | None:
@@ -286,27 +309,30 @@ class PlacementAttempt:
     def take(
         self, statement: Statement, seat: NodeAssignment, request: Request | None = None
     ) -> Placement:
-        """Choose chips of the seat's node and hold them in the same breath (D18)."""
-        cluster, job, node = self._session.cluster, self._job, seat.node
-        role = self._roles.get(seat.replica)
-        request = request or request_of(job, role)
-        taken = seat.chips
-        if taken is None:
-            usable = cluster.free.item(node) & allowed_chips(cluster, request).item(
-                node
-            )
-            taken = request.table.taken(usable)
-            assert taken.bit_count() == request.row.asked, "a seat without its chips"
+        """Choose chips of the seat's node, unless it has some, and hold them (D18)."""
+        cluster, node = self._session.cluster, seat.node
+        request = request or request_of(self._job, self._roles.get(seat.replica))
+        if seat.chips is None:
+            allowed = allowed_chips(cluster, request)
+            usable = cluster.free.item(node) & allowed.item(node)
+            seat = replace(seat, chips=request.table.taken(usable))
+        return self._hold(statement, seat, request)
+
+    def _hold(
+        self, statement: Statement, seat: NodeAssignment, request: Request
+    ) -> Placement:
+        """A pod holds the chips of its seat."""
+        job, role, chips = self._job, self._roles.get(seat.replica), seat.chips
+        assert chips is not None
+        assert chips.bit_count() == request.row.asked, "a seat without its chips"
         mark, demand = seat.mark or NO_MARK, (role or job).demand
-        statement.allocate(job.name, node, taken, seat.replica, mark, demand=demand)
-        return Placement(
-            seat.replica,
-            cluster.names[node],
-            written_order(request.row, taken),
-            seat.block,
-            seat.mark,
-            None if role is None else role.name,
+        written = written_order(request.row, chips)
+        statement.allocate(
+            job.name, seat.node, chips, seat.replica, mark, demand=demand
         )
+        node = self._session.cluster.names[seat.node]
+        name = None if role is None else role.name
+        return Placement(seat.replica, node, written, seat.block, seat.mark, name)
 
 
 def roles_with_chips(job: Job) -> list[Role]:
@@ -319,9 +345,10 @@ def one_by_one(job: Job) -> bool:
 
     Without a network rule; a single pod in a SuperPoD needs no block.
     """
-    if job.network is Network.SWITCHES:
+    network = job.network
+    if network is Network.SWITCHES:
         return job.replicas == 0
-    return job.replicas <= 1 or job.network is Network.NONE
+    return job.replicas <= 1 or network is Network.NONE
 
 
 def as_running(job: Job, held: Iterable[Placement], lost: Iterable[Placement]) -> Job:

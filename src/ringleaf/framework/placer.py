@@ -16,7 +16,7 @@ from ringleaf.framework.reservations import Reservations
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cache import Cache
-from ringleaf.model.decision import Decision, Placed, Waiting
+from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.policies.counting import counted, some_of
@@ -56,7 +56,7 @@ class Placer:
         Without *reasons* a job that finds none gets no explanation, and costs less.
         """
         found: Placements | Waiting
-        may_start = limit >= job_state.job.effective_min
+        may_start = limit >= job_state.facts.min_pods
         if reasons and may_start and self._is_known_to_lack(job_state):
             session, job = self._framework.session, job_state.remaining
             found = session.explain_pending(job, hints=False)
@@ -83,7 +83,8 @@ class Placer:
         """
         cluster, session = self._state.cluster, self._framework.session
         with Statement(cluster) as statement:
-            self._repairs.let_go(job_state.job.name, statement)
+            if job_state.job.name in self._repairs.open:
+                self._repairs.let_go(job_state.job.name, statement)
             if job_state.placements:
                 joined = self._joined(job_state, limit)
                 if joined:
@@ -92,12 +93,12 @@ class Placer:
                 return (
                     self.why_short(job_state) if reasons else short_of_pods(job_state)
                 )
-            job = job_state.remaining
-            decision: Decision | None
+            job, decision = job_state.remaining, None
+            legal = job_state.legal_under is self._state.settings
             if reasons:
-                decision = session.decide(job, limit=limit, hints=False)
+                decision = session.decide(job, limit, hints=False, legal=legal)
             else:
-                decision = session.place(job, limit)
+                decision = session.place(job, limit, legal=legal)
             if isinstance(decision, Placed) and self._is_ready(job_state, decision):
                 statement.commit()
                 return decision.placements
@@ -131,7 +132,7 @@ class Placer:
             if not job_state.placements:
                 return self._framework.session.place(job_state.remaining, limit)
             more = self._joined(job_state, limit)
-        enough = len(more) >= job_state.min_pods - job_state.ready
+        enough = len(more) >= job_state.facts.min_pods - job_state.ready
         return Placed(job_state.remaining, more) if enough else None
 
     # Whether a try is worth while.
@@ -142,7 +143,7 @@ class Placer:
 
     def has_room(self, job_state: JobState) -> bool:
         """Whether enough is free for a job, whatever the network and its roles."""
-        key = job_state.scheduling_key
+        key = job_state.facts.scheduling_key
         unclear = key.roles or job_state.finished
         return bool(unclear) or self._fits_often(job_state, key.min_chip_pods)
 
@@ -154,7 +155,9 @@ class Placer:
 
     def _is_known_to_lack(self, job_state: JobState) -> bool:
         """Whether too few chips are free for a job, as another found before it."""
-        if not self._is_simple(job_state) or job_state.job.name in self._repairs:
+        if self._room_tick[1] != self._state.cluster.version:
+            return False
+        if not self._is_simple(job_state) or job_state.job.name in self._repairs.open:
             return False
         most = self._known_room().get(_request(job_state).of_nodes)
         if most is None or most >= job_state.job.min_chip_pods:
@@ -175,7 +178,7 @@ class Placer:
         """
         job, cluster = job_state.job, self._state.cluster
         began = job_state.placements or job_state.finished or job.previous
-        if began or job.roles or not job.chips or job.name in self._repairs:
+        if began or job.roles or not job.chips or job.name in self._repairs.open:
             return False
         most = self._most(_request(job_state)) + reservation.room(cluster, job.chips)
         return most < job.min_chip_pods
@@ -211,8 +214,8 @@ class Placer:
 
     def _joined(self, job_state: JobState, limit: int) -> Placements:
         """Further pods of a running job, held, if they are enough."""
-        enough = max(1, job_state.min_pods - job_state.ready)
-        repair = self._repairs.get(job_state.job.name)
+        enough = max(1, job_state.facts.min_pods - job_state.ready)
+        repair = self._repairs.open.get(job_state.job.name)
         alive, cluster = (*job_state.placements.values(),), self._state.cluster
         back = () if repair is None else repair.returning(cluster, job_state)
         found = self._further(
@@ -276,7 +279,7 @@ class Placer:
 
     def asking(self, job_state: JobState, job: Job) -> Job:
         """*job* as its pods look for nodes, beside those of it that run."""
-        repair = self._repairs.get(job_state.job.name)
+        repair = self._repairs.open.get(job_state.job.name)
         held = (*job_state.placements.values(),)
         if repair is None:
             return as_running(job, held, ())
@@ -332,7 +335,7 @@ _requests: Final[Cache[Job, Request]] = Cache(4096, 8 << 20)
 
 def _request(job_state: JobState) -> Request:
     """The request of jobs that ask the same, however long they run; found once."""
-    key = job_state.untimed_key
+    key = job_state.facts.untimed_key
     found = _requests.get(key)
     if found is None:
         found = request_of(key)

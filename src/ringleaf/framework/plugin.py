@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ringleaf.config.arguments import ANY_RESOURCE, Argument, Value, by_resource
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.state import SchedulerState
+from ringleaf.framework.state import SchedulerState, amounts_of
 from ringleaf.model.amounts import NONE, Amounts
 from ringleaf.model.arrays import Flags
 from ringleaf.model.cluster import Cluster, Holding
@@ -105,6 +105,10 @@ class Plugin:
     by_rank: ClassVar[frozenset[str]] = frozenset()
     """Its votes on victims for which nothing of the evictor counts but its queue and
     its priority. Such a vote is shared by evictors that ask for different things."""
+    per_role: ClassVar[frozenset[str]] = frozenset()
+    """``Predicate``, if it does not change while a role is placed: where it refuses no
+    node to the first of pods that heed no others, it refuses none to the rest of them.
+    Such a vote is asked for once."""
 
     settings: PluginSettings
     sums_scores: bool = False
@@ -133,7 +137,7 @@ class Plugin:
         """What each of *victims* uses now, in their order."""
         cluster = self.view.cluster
         held = {
-            Victim(job, holding.replica): cluster.amounts_of(holding)
+            Victim(job, holding.replica): amounts_of(cluster, holding)
             for job in dict.fromkeys(victim.job for victim in victims)
             for holding in cluster.holdings.get(job, ())
         }
@@ -301,6 +305,14 @@ def judges_by_rank(plugin: type[Plugin], vote: str) -> bool:
     return _lists(plugin, "by_rank", vote)
 
 
+def judges_per_role(plugin: type[Plugin], vote: str) -> bool:
+    """Whether a *vote* of *plugin* is asked for once for all pods of a role.
+
+    A class that overrides the vote of another has to say so anew.
+    """
+    return _lists(plugin, "per_role", vote)
+
+
 def _lists(plugin: type[Plugin], attribute: str, vote: str) -> bool:
     owner = next(each for each in plugin.__mro__ if HOOKS[vote] in vars(each))
     says = next(each for each in plugin.__mro__ if attribute in vars(each))
@@ -311,7 +323,7 @@ def use_of(cluster: Cluster, victim: Victim) -> Amounts:
     """What one pod uses now; there may be thousands of pods in its job."""
     for holding in cluster.holdings.get(victim.job, ()):
         if holding.replica == victim.replica:
-            return cluster.amounts_of(holding)
+            return amounts_of(cluster, holding)
     return NONE
 
 

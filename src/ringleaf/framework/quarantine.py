@@ -6,9 +6,7 @@ back. Where many nodes refuse, the nodes are not what is wrong: of more than a p
 them, the ones that have been set aside longest take pods again.
 """
 
-from collections.abc import Mapping
 from math import inf
-from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -42,19 +40,15 @@ class Quarantine:
     """The nodes that are set aside, in the order in which they were."""
 
     def __init__(self) -> None:
-        self._now: dict[str, QuarantinedNode] = {}
+        self.nodes: dict[str, QuarantinedNode] = {}
+        """Those that are set aside now."""
         self._before: dict[str, QuarantinedNode] = {}
         """Those that were taken back a while ago, by their last time."""
 
     @property
-    def nodes(self) -> Mapping[str, QuarantinedNode]:
-        """Those that are set aside now."""
-        return MappingProxyType(self._now)
-
-    @property
     def next_at(self) -> float:
         """When the next one is taken back; never, if none is set aside."""
-        return min((each.until for each in self._now.values()), default=inf)
+        return min((each.until for each in self.nodes.values()), default=inf)
 
     def refused(
         self, node: str, why: str, now: float, first_s: float, *, chips: bool
@@ -63,18 +57,18 @@ class Quarantine:
 
         Pods that were on their way when it was set aside do not count again.
         """
-        known = self._now.get(node)
+        known = self.nodes.get(node)
         lasts_s = self._lasts_s(node, now, first_s) if known is None else known.lasts_s
         since = now if known is None else known.since
         chips = chips and (known is None or known.chips)
-        found = self._now[node] = QuarantinedNode(
+        found = self.nodes[node] = QuarantinedNode(
             since, now + lasts_s, lasts_s, why, chips
         )
         return found
 
     def adopt(self, node: str, why: str, since: float, until: float) -> None:
         """*node* was quarantined by the scheduler before."""
-        self._now[node] = QuarantinedNode(since, until, until - since, why)
+        self.nodes[node] = QuarantinedNode(since, until, until - since, why)
 
     def _lasts_s(self, node: str, now: float, first_s: float) -> float:
         last = self._before.get(node)
@@ -85,15 +79,15 @@ class Quarantine:
     def surplus(self, n_nodes: int) -> list[str]:
         """Those that have been set aside longest, of more than may be at a time."""
         most = max(1, n_nodes // MAX_SHARE)
-        return list(self._now)[: max(0, len(self._now) - most)]
+        return list(self.nodes)[: max(0, len(self.nodes) - most)]
 
     def due(self, now: float) -> list[str]:
         """Those whose time is over."""
-        return [node for node, each in self._now.items() if each.until <= now]
+        return [node for node, each in self.nodes.items() if each.until <= now]
 
     def take_back(self, node: str, now: float) -> None:
         """*node* takes pods again; should it refuse soon, it is for longer."""
-        last = self._now.pop(node)
+        last = self.nodes.pop(node)
         self._before = {
             name: each
             for name, each in self._before.items()
@@ -105,12 +99,12 @@ class Quarantine:
     def forget(self, node: str) -> bool:
         """*node* has taken a pod, or is gone; whether it was set aside."""
         self._before.pop(node, None)
-        return self._now.pop(node, None) is not None
+        return self.nodes.pop(node, None) is not None
 
     def cleared_by(self, node: str, *, chips: bool) -> bool:
         """Whether a pod that runs on *node* shows that it takes pods again.
 
         One without chips says nothing of the chips.
         """
-        known = self._now.get(node)
+        known = self.nodes.get(node)
         return known is not None and (chips or not known.chips)

@@ -45,12 +45,12 @@ class Quota:
             return None
         allowed = self._allowance(job_state, queue, overdue=overdue)
         held = len(job_state.placements)
-        if not held and allowed(job_state.total):
-            return job_state.n_pods - len(job_state.finished)
+        if not held and allowed(job_state.facts.total):
+            return job_state.facts.n_pods - len(job_state.facts.finished)
         asks = list(_asks_of(job, {*job_state.missing}))
         if held and allowed(_sum(asks)):
             return held + len(asks)
-        low, high = max(1, job_state.min_pods - job_state.ready), len(asks)
+        low, high = max(1, job_state.facts.min_pods - job_state.ready), len(asks)
         if low >= high or not allowed(_sum(asks[:low])):
             return None
         while high - low > 1:
@@ -74,7 +74,7 @@ class Quota:
         def allowed(amounts: Amounts) -> bool:
             if reserved and not _below(
                 queue.capability,
-                self._state.account(queue.name).allocated,
+                self._state.accounts[queue.name].allocated,
                 plus(amounts, reserved),
             ):
                 return False
@@ -92,6 +92,8 @@ class Quota:
 
         What blockers of the same queue will release is subtracted.
         """
+        if not (self._reservations.by_job or self._repairs.open):
+            return {}, {}
         promised = self._reservations.promised_to_others(job_state)
         reserved = dict(promised)
         if self._state.queues[job_state.job.queue].capability:
@@ -108,7 +110,7 @@ class Quota:
     def _is_capable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether *queue* may ever use *amounts* more than it does."""
         state = self._state
-        used = state.account(queue.name).allocated
+        used = state.accounts[queue.name].allocated
         kept: dict[str, int] = {}
         for other in state.queues.values():
             if other.name != queue.name:
@@ -135,8 +137,8 @@ class Quota:
         name = job_state.job.queue
         if (closed := self.closed(name)) is not None:
             return closed
-        queue, account = self._state.queues[name], self._state.account(name)
-        low = max(1, job_state.min_pods - job_state.ready)
+        queue, account = self._state.queues[name], self._state.accounts[name]
+        low = max(1, job_state.facts.min_pods - job_state.ready)
         wanted = _sum([*_asks_of(job_state.job, {*job_state.missing})][:low])
         promised, reserved = self._kept_for_others(job_state)
         limits = self._framework.votes.queue_limits(queue)
@@ -155,7 +157,7 @@ class Quota:
         name = job_state.job.queue
         if (closed := self.closed(name)) is not None:
             return closed
-        queues, account = self._state.queues, self._state.account(name)
+        queues, account = self._state.queues, self._state.accounts[name]
         limited = queues[name].capability or any(
             queue.guarantee for queue in queues.values() if queue.name != name
         )
@@ -164,7 +166,7 @@ class Quota:
             return QueueReason(PendingCause.CLUSTER_FULL, name, found)
         kept = plus(account.inqueue, scaled(account.elastic, -1))
         limits = self._framework.votes.admission_limits(queues[name])
-        used, wanted = account.allocated, job_state.min_resources
+        used, wanted = account.allocated, job_state.facts.min_resources
         found = _shortage(job_state.job, used, kept, limits, wanted)
         return QueueReason(PendingCause.NOT_ADMITTED, name, found)
 
@@ -179,7 +181,7 @@ class Quota:
                 add(kept, account.inqueue)
             self._everywhere = state.version, used, kept
         _version, used, kept = self._everywhere
-        job, wanted = job_state.job, job_state.min_resources
+        job, wanted = job_state.job, job_state.facts.min_resources
         return _shortage(job, used, kept, state.total, wanted)
 
     def up_to_date(self, why: QueueReason, job_state: JobState) -> QueueReason:

@@ -28,6 +28,8 @@ class PendingCause(Enum):
     """It needs more than its queue may admit."""
     CLUSTER_FULL = auto()
     """Running and admitted jobs fill the cluster."""
+    IMPOSSIBLE = auto()
+    """It could not start if the cluster were empty."""
     BACKOFF = auto()
     """Its pods did not run: it is tried again later."""
     BEHIND = auto()
@@ -39,6 +41,13 @@ class PendingCause(Enum):
 NOT_ADMITTED: Final = frozenset({PendingCause.NOT_ADMITTED, PendingCause.CLUSTER_FULL})
 """Causes after which admitted jobs must end first."""
 
+PASSING: Final = NOT_ADMITTED | {
+    PendingCause.NO_ROOM,
+    PendingCause.SHARE_USED,
+    PendingCause.BEHIND,
+}
+"""Causes that end as other jobs end."""
+
 _WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
     {
         PendingCause.NO_QUEUE: "queue {queue!r} does not exist",
@@ -49,6 +58,7 @@ _WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
         PendingCause.CLUSTER_FULL: (
             "not admitted: running and admitted jobs fill the cluster"
         ),
+        PendingCause.IMPOSSIBLE: "{detail}",
         PendingCause.BACKOFF: "its pods did not run, it is retried in {retry_s} s",
         PendingCause.BEHIND: "other jobs of queue {queue!r} are ahead of it",
         PendingCause.REFUSED: "{detail}",

@@ -42,13 +42,6 @@ class Repairs:
         """What was reported of jobs whose pods others delete."""
         self.rate_limit = EvictionRateLimit()
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.open
-
-    def get(self, name: str) -> Repair | None:
-        """The repair of a job, if it is repaired."""
-        return self.open.get(name)
-
     def let_go(self, name: str, statement: Statement) -> None:
         """Hold nothing for the repair of a job, if it is repaired."""
         if name in self.open:

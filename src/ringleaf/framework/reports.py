@@ -1,12 +1,11 @@
 """What is reported of jobs, each thing once."""
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
+from ringleaf.framework.framework import Framework
 from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.reasons import PendingCause, QueueReason
+from ringleaf.framework.reasons import PASSING, PendingCause, QueueReason
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.decision import Waiting
 from ringleaf.policies.admission import warnings_of
@@ -15,18 +14,14 @@ from ringleaf.policies.admission import warnings_of
 class Reports:
     """The instructions of a cycle, and which reports of jobs are news."""
 
-    def __init__(self, state: SchedulerState) -> None:
-        self._state = state
+    def __init__(self, state: SchedulerState, framework: Framework) -> None:
+        self._state, self._framework = state, framework
         self.out: list[Instruction] = []
         """What is to be done, in order."""
         self.unreported: dict[str, JobState] = {}
         """Pending jobs of which no reason was reported yet."""
         self.admitted: list[str] = []
         """Jobs that were admitted in this cycle."""
-
-    def begin(self) -> None:
-        """A new cycle begins."""
-        self.out, self.admitted = [], []
 
     def report(
         self,
@@ -59,6 +54,7 @@ class Reports:
         """Report why a job is pending, if it is news; other figures are none."""
         job = job_state.job
         if isinstance(why, QueueReason):
+            why = self._or_impossible(job_state, why)
             if why.is_like(job_state.history.why):
                 return
             begin = f"job {job.name!r} waits: needs {job.wanted}; "
@@ -82,14 +78,14 @@ class Reports:
                 )
             )
 
-    def report_unreported(
-        self, why: Iterable[tuple[JobState, Waiting | QueueReason | None]]
-    ) -> None:
-        """Report of jobs behind others *why* they are pending."""
-        for job_state, reason in why:
-            others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
-            self.report_pending(job_state, reason or others, behind=not reason)
-        self.unreported = {}
+    def _or_impossible(self, job_state: JobState, why: QueueReason) -> QueueReason:
+        """*why* a job is pending, or that it could not start on an empty cluster."""
+        if why.cause not in PASSING or job_state.placements:
+            return why
+        never = self._framework.session.impossible(job_state.job)
+        if never is None:
+            return why
+        return QueueReason(PendingCause.IMPOSSIBLE, why.queue, detail=never.words)
 
     def _warnings(self, job_state: JobState) -> tuple[str, ...]:
         return warnings_of(job_state.job, self._state.settings)

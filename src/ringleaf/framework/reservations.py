@@ -7,7 +7,13 @@ from operator import attrgetter
 from ringleaf.framework.budget import Planning
 from ringleaf.framework.changes import ADMISSION, Change, Changes, Memo
 from ringleaf.framework.framework import Framework
-from ringleaf.framework.idle_budget import WINDOW_S, IdleBudget
+from ringleaf.framework.idle_budget import (
+    WINDOW_S,
+    EndedReservation,
+    IdleAccount,
+    IdleBudget,
+    Outcome,
+)
 from ringleaf.framework.job_state import NONE_OF_THEM, JobState
 from ringleaf.framework.reservation import Reservation, ReservedSums
 from ringleaf.framework.state import SchedulerState
@@ -24,7 +30,6 @@ class Reservations:
         self._state, self._framework, self._changes = state, framework, changes
         self.by_job: dict[str, Reservation] = {}
         self._sums = ReservedSums()
-        state.handlers.append(self._sums.job_changed)
         self.idle = IdleTime(state, framework, self._sums)
         self.planning = Planning(changes)
         self._made = 0
@@ -38,8 +43,11 @@ class Reservations:
 
     def begin(self, now: float) -> None:
         """A new cycle begins."""
-        self.idle.budget.count(now, self.idle.chips)
-        self.planning.cost = 0
+        budget, self.planning.cost = self.idle.budget, 0
+        if self.by_job or budget.used:
+            self.idle.count(now)
+        else:
+            budget.now = max(now, budget.now)
 
     def __bool__(self) -> bool:
         return bool(self.by_job)
@@ -153,6 +161,8 @@ class Reservations:
         """Make a reservation, and hold what of it is free."""
         self._made += 1
         reservation.number = self._made
+        if not self.by_job:
+            self._state.handlers.append(self._sums.job_changed)
         self.by_job[job_state.job.name] = reservation
         self._sums.add(reservation)
         for node in reservation.nodes:
@@ -164,9 +174,12 @@ class Reservations:
         self.tried.add(reservation)  # not before something is freed
         reservation.hold(self._state.cluster)
 
-    def remove(self, reservation: Reservation) -> None:
+    def remove(self, reservation: Reservation, outcome: Outcome) -> None:
         """Forget a reservation; what it holds stays held."""
         del self.by_job[reservation.job.name]
+        self.idle.ended(reservation, outcome)
+        if not self.by_job:
+            self._state.handlers.remove(self._sums.job_changed)
         self.tried.discard(reservation)
         self.over_quota.discard(reservation)
         self._changes.note(Change.RESERVATION_ENDED)
@@ -180,9 +193,9 @@ class Reservations:
                 if not where[name]:
                     del where[name]
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation, outcome: Outcome) -> None:
         """Forget a reservation, and free what it held."""
-        self.remove(reservation)
+        self.remove(reservation, outcome)
         self._state.job_states[reservation.job.name].promised = NONE_OF_THEM
         release_all(self._state.cluster, reservation.owner)
 
@@ -218,6 +231,29 @@ class IdleTime:
     ) -> None:
         self._state, self._framework, self._sums = state, framework, sums
         self.budget = IdleBudget()
+        self._kept: dict[Reservation, float] = {}
+        """What each of them has kept idle, in chip-seconds."""
+
+    def count(self, now: float) -> None:
+        """Add up what was kept idle until *now*, in all and for each reservation."""
+        seconds = self.budget.count(now, self.chips)
+        for reservation in self._sums.aged:
+            kept = reservation.n_held * seconds
+            self._kept[reservation] = self._kept.get(reservation, 0.0) + kept
+
+    def ended(self, reservation: Reservation, outcome: Outcome) -> None:
+        """Remember a reservation that ends, if it was aged."""
+        kept = self._kept.pop(reservation, 0.0)
+        if reservation.aged:
+            self.budget.note(
+                EndedReservation(
+                    reservation.job.name,
+                    reservation.since,
+                    self._state.now,
+                    kept,
+                    outcome,
+                )
+            )
 
     @property
     def chips(self) -> int:
@@ -238,6 +274,10 @@ class IdleTime:
         """How much of the budget of aged reservations is used: 0 to 1."""
         limit = self.limit
         return self.budget.used / limit if limit else 0.0
+
+    def account(self, now: float) -> IdleAccount:
+        """What the next leader has to know."""
+        return self.budget.account_at(now, self.chips)
 
     def kept(self, now: float) -> float:
         """The chip-seconds that aged reservations have kept idle since the start."""

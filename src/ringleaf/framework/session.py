@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringleaf.framework.explain_pending import beyond_quota, explain_pending
-from ringleaf.framework.node_ranking import NodeRanking, Score, best_by_scan, weighed
+from ringleaf.framework.job_state import scheduling_key_of
+from ringleaf.framework.node_ranking import NodeRanking, Score, best_by_scan
 from ringleaf.framework.placement_attempt import (
     PlacementAttempt,
     as_running,
@@ -16,7 +16,7 @@ from ringleaf.framework.placement_attempt import (
     roles_with_chips,
 )
 from ringleaf.framework.statement import Statement
-from ringleaf.model.arrays import Flags, Ints
+from ringleaf.model.arrays import Flags
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.fault import RestartScope
@@ -26,6 +26,7 @@ from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.admission import admit, is_legal, warnings_of
+from ringleaf.policies.emptied import EmptyCluster, Impossible
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,
@@ -50,10 +51,7 @@ from ringleaf.policies.repair import (
 )
 from ringleaf.policies.repair_leaves import repaired_under_leaves
 from ringleaf.policies.room import is_varied, lacks_room_for_roles
-from ringleaf.policies.superpods import best_in_superpods, superpod_weights
-
-Weight = tuple[int, ...]
-"""Numbers that are compared one after the other; lower is better."""
+from ringleaf.policies.superpods import best_in_superpods
 
 MAX_PREFERENCES: Final = 64
 """Requests whose order of nodes is kept."""
@@ -74,6 +72,8 @@ class Session:
         settings: What the operator chose.
         scorer: Decides where affinity ranks tie (D26), but under no network rule.
         bars: Keeps pods off nodes, for reasons of other plugins.
+        per_role: Whether *bars* is asked once for all pods of a role that heed no pods,
+            if it keeps the first of them off no node.
         sum_scores: Whether the affinity rank is a score among others.
 
     """
@@ -88,38 +88,49 @@ class Session:
         *,
         scorer: Scorer | None = None,
         bars: Bars | None = None,
+        per_role: bool = False,
         sum_scores: bool = False,
     ) -> None:
         self.cluster = cluster
         self.settings = settings or Settings()
         self._scorer, self._bars, self.sums_scores = scorer, bars, sum_scores
+        self._per_role = per_role or bars is None
         self._preferences: dict[Request, NodeRanking] = {}
         self._fleet = cluster.node_table.version
+        self._empty = EmptyCluster(cluster, self.settings)
 
     def decide(
-        self, job: Job, limit: int | None = None, *, hints: bool = True
+        self,
+        job: Job,
+        limit: int | None = None,
+        *,
+        hints: bool = True,
+        legal: bool = False,
     ) -> Decision:
         """Admit, choose nodes and chips for every pod, keep all or nothing.
 
         A job that may start with fewer pods gets as many as fit, up to *limit*. A job
         that ran before (``previous``) keeps what it can; how much may move is tried
-        scope by scope. Without *hints* a pending job gets no hint.
+        scope by scope. Without *hints* a pending job gets no hint. A job that is known
+        to be *legal* is not judged again.
         """
         if job.previous is None and job.name in self.cluster.holdings:
             raise ValueError(f"job {job.name!r} holds chips already")
-        if (never := admit(job, self.settings)) is not None:
+        if not legal and (never := admit(job, self.settings)) is not None:
             return never
         if limit is not None and limit < job.effective_min:
             return beyond_quota(self, job, limit)
         return self._place(job, limit) or self.explain_pending(job, hints=hints)
 
-    def place(self, job: Job, limit: int | None = None) -> Placed | None:
+    def place(
+        self, job: Job, limit: int | None = None, *, legal: bool = False
+    ) -> Placed | None:
         """Place *job* as ``decide`` does; None, without reasons, where it cannot.
 
         In a statement that is not committed this says where the job would be placed.
         """
         beyond = limit is not None and limit < job.effective_min
-        if beyond or admit(job, self.settings) is not None:
+        if beyond or not (legal or is_legal(job, self.settings)):
             return None
         return self._place(job, limit)
 
@@ -130,8 +141,9 @@ class Session:
                 placements = self.placing(job, scope, limit).place(statement)
                 if placements is not None:
                     statement.commit()
-                    warnings = warnings_of(job, self.settings)
-                    return Placed(job, tuple(placements), warnings)
+            if placements is not None:
+                warnings = warnings_of(job, self.settings)
+                return Placed(job, tuple(placements), warnings)
         return None
 
     def placing(
@@ -150,6 +162,13 @@ class Session:
     ) -> Waiting:
         """Why *job* cannot be placed now; one that *runs* keeps its pods."""
         return explain_pending(self, job, request_of(job), hints=hints, runs=runs)
+
+    def impossible(self, job: Job) -> Impossible | None:
+        """Why a legal *job* could not start if the cluster were empty; None if it may.
+
+        What plugins say of nodes is left out: it may change with what runs there.
+        """
+        return self._empty.refusal(scheduling_key_of(job))
 
     def room(self, request: Request) -> int:
         """How many pods of a request find room at most, whatever the network."""
@@ -261,52 +280,69 @@ class Session:
         ranks = node_ranks(cluster, request, excluded)
         return switch_assignments(cluster, job, settings, ranks, lineup.replicas)
 
-    def leaf_for(self, job: Job, pods: int | None = None) -> int | None:
+    def leaf_for(
+        self,
+        job: Job,
+        pods: int | None = None,
+        known: tuple[Request, NodeRanking | None] | None = None,
+    ) -> int | None:
         """The leaf inside which *pods* of a job, or all, stay where ranks tie (D38).
 
         Only jobs of several pods without a network rule prefer one. Summed scores leave
-        no rank to tie.
+        no rank to tie. The request and the ranking of all its pods may be *known*.
         """
-        cluster, several = self.cluster, job.replicas > 1 and not self.sums_scores
-        if not several or job.network is not Network.NONE or not cluster.leaves:
+        several = job.replicas > 1 and not self.sums_scores
+        if not (several and self.cluster.leaves):
+            return None
+        request, ranking = known or (request_of(job), None)
+        if request.network is not Network.NONE:
             return None
         pods = job.replicas if pods is None else pods
-        request, excluded, role = (
-            request_of(job),
-            self.excluded(job),
-            job.role_ranks[0][0],
-        )
-        plain = one_pod_a_node(request) and not (job.roles or excluded)
-        if plain and not self._minds(role):
-            places = self._preference(job, role, request).places()
-            if places.sum() >= pods > 1:
+        if ranking is not None and one_pod_a_node(request) and pods > 1:
+            places = ranking.places()
+            if places.sum() >= pods:
                 return tightest_leaf(places[:-1], pods)
-        return leaf_for(cluster, request, pods, excluded)
+        return leaf_for(self.cluster, request, pods, self.excluded(job))
+
+    def ranking(self, job: Job, role: Role, request: Request) -> NodeRanking | None:
+        """The order in which all pods of *role* take their nodes.
+
+        None where every one of them is to look for its ``best``.
+        """
+        if (
+            not self._per_role
+            or job.previous is not None
+            or role.demand.heeds_pods
+            or request.network is Network.SUPERPODS
+            or self._scans(job, role, request)
+            or self.refused(job, [role])
+        ):
+            return None
+        return self._preference(job, role, request)
 
     def best(
         self, job: Job, role: Role, request: Request, leaf: int | None = None
     ) -> int | None:
         """The node for the next pod of *role*; where ranks tie, one under *leaf*."""
-        cluster, excluded = self.cluster, NOT_EXCLUDED
-        if job.previous is not None or self._bars is not None:
-            excluded = self.excluded_for(job, role)
+        cluster, excluded = self.cluster, self.excluded_for(job, role)
         if request.network is Network.SUPERPODS:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, excluded)
-        summed = self.sums_scores
-        rare = is_varied(job) and request not in self._preferences
-        if excluded or rare or self._minds(role):
-            score = self._score(job, role)
+        if excluded or self._scans(job, role, request):
+            score, summed = self.score(job, role), self.sums_scores
             return best_by_scan(
                 cluster, request, excluded, score, summed=summed, leaf=leaf
             )
-        preference = self._preference(job, role, request)
-        return preference.best() if leaf is None else preference.best_under(leaf)
+        return self._preference(job, role, request).best(leaf)
 
-    def _minds(self, role: Role) -> bool:
-        """Whether pods of *role* mind others: one that comes changes many scores."""
-        if self._scorer is None:
-            return False
+    def _scans(self, job: Job, role: Role, request: Request) -> bool:
+        """Whether each pod of *role* looks at all nodes, instead of at their order.
+
+        Few pods ask like it, or it minds others: one that comes changes many scores.
+        """
+        rare = bool(job.roles) and is_varied(job) and request not in self._preferences
+        if rare or self._scorer is None:
+            return rare
         return neighbours_of(self.cluster).heeds_others(role.demand)
 
     def _preference(self, job: Job, role: Role, request: Request) -> NodeRanking:
@@ -317,50 +353,15 @@ class Session:
             self._preferences.clear()  # plugins may have something to say now
         preference = self._preferences.get(request)
         if preference is None:
-            score, summed = self._score(job, role), self.sums_scores
+            score, summed = self.score(job, role), self.sums_scores
             preference = NodeRanking(cluster, request, score, summed=summed)
             if len(self._preferences) == MAX_PREFERENCES:
                 del self._preferences[next(iter(self._preferences))]
             self._preferences[request] = preference
         return preference
 
-    def order(self, job: Job, nodes: Ints, ranks: Ints) -> NDArray[np.intp]:
-        """How fitting *nodes* of these ranks suit the next pod with chips, best first.
-
-        Under a network rule scores play no part.
-        """
-        score = None
-        if job.network is Network.NONE:
-            score = self._score(job, job.role_ranks[0][0])
-        away = _away(self.cluster, nodes, self.leaf_for(job))
-        if score is None:
-            return np.lexsort((away, ranks))
-        summed, request = self.sums_scores, request_of(job)
-        first, then = weighed(request, ranks, score(nodes), summed=summed)
-        return np.lexsort((then, away, first))
-
-    def weights(
-        self, job: Job, role: Role, nodes: Ints, ranks: Ints, leaf: int | None = None
-    ) -> list[Weight]:
-        """How much some fitting *nodes* suit the next pod of *role*, lower is better.
-
-        For each the rank, or with summed scores what stays first of it, whether it is
-        away from *leaf*, and the score upside down; of equal ones the lower name goes
-        first.
-        """
-        request = request_of(job, role)
-        if request.network is Network.SUPERPODS:
-            where, reserve = self.cluster.superpod[nodes], self.settings.reserve_nodes
-            return superpod_weights(ranks, where, reserve)
-        score = self._score(job, role)
-        away = _away(self.cluster, nodes, leaf).tolist()
-        if score is None:
-            return [(*pair, 0) for pair in zip(ranks.tolist(), away, strict=True)]
-        summed = self.sums_scores
-        first, then = weighed(request, ranks, score(nodes), summed=summed)
-        return list(zip(first.tolist(), away, then.tolist(), strict=True))
-
-    def _score(self, job: Job, role: Role) -> Score | None:
+    def score(self, job: Job, role: Role) -> Score | None:
+        """How other plugins score nodes for a pod of *role*; None where none does."""
         return None if self._scorer is None else self._scorer(job, role)
 
     def refused(self, job: Job, roles: Iterable[Role]) -> Excluded:
@@ -389,10 +390,3 @@ class Session:
         placing = self.placing(job, scopes_of(job)[-1], running=runs)
         placing.place(statement)
         return placing.short, len(self.cluster.holdings.get(job.name, ()))
-
-
-def _away(cluster: Cluster, nodes: Ints, leaf: int | None) -> NDArray[np.bool_]:
-    """Which of some *nodes* are not under *leaf*; none of them without one."""
-    if leaf is None:
-        return np.zeros(len(nodes), np.bool_)
-    return np.not_equal(cluster.leaf[nodes], leaf)

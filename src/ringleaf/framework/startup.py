@@ -60,7 +60,7 @@ class StartupWatch:
 
     def __init__(self) -> None:
         self._of: dict[str, Startup] = {}
-        self._clocks: list[tuple[float, str]] = []
+        self.clocks: list[tuple[float, str]] = []
         """Since when, as a heap; some are whole by now, or have another time."""
 
     def __getitem__(self, job: str) -> Startup:
@@ -107,11 +107,7 @@ class StartupWatch:
             start.rest(now, start.refusals - 1)
 
     def run(
-        self,
-        job: str,
-        replicas: Iterable[int],
-        since: float | None,
-        now: float,
+        self, job: str, replicas: Iterable[int], since: float | None, now: float
     ) -> Startup:
         """Pods of *job* run; since when others are bound, if that is known."""
         start = self._of.setdefault(job, Startup(None))
@@ -128,7 +124,7 @@ class StartupWatch:
         start = self[job_state.job.name]
         if not start.was_whole:
             ran = start.runs & job_state.placements.keys() | job_state.finished
-            if len(ran) >= job_state.min_pods:
+            if len(ran) >= job_state.facts.min_pods:
                 self.is_whole(job_state.job.name)
         return start.was_whole
 
@@ -168,18 +164,18 @@ class StartupWatch:
         start = self._of[job]
         start.since = since
         if start.is_watched and not start.was_whole:
-            heappush(self._clocks, (since, job))
-        if len(self._clocks) > 2 * len(self._of) + SPARE_CLOCKS:
+            heappush(self.clocks, (since, job))
+        if len(self.clocks) > 2 * len(self._of) + SPARE_CLOCKS:
             # A standby never asks for the first of them, nor does anything else where
             # there is no limit.
-            self._clocks = [each for each in {*self._clocks} if self._counts(*each)]
-            heapify(self._clocks)
+            self.clocks = [each for each in {*self.clocks} if self._counts(*each)]
+            heapify(self.clocks)
 
     def _first(self) -> tuple[float, str] | None:
         """The job whose time is over first, of those that are not whole."""
-        while self._clocks and not self._counts(*self._clocks[0]):
-            heappop(self._clocks)
-        return self._clocks[0] if self._clocks else None
+        while self.clocks and not self._counts(*self.clocks[0]):
+            heappop(self.clocks)
+        return self.clocks[0] if self.clocks else None
 
     def _counts(self, since: float, job: str) -> bool:
         start = self._of.get(job)

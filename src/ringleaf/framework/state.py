@@ -5,16 +5,19 @@ every pod that comes and goes from the cluster, also of those that are tried and
 back, so the accounts are right at any moment.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from msgspec.structs import replace
 
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.model.amounts import NONE, Amounts, add, take
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.demand import UNLIMITED
-from ringleaf.model.job import Job
+from ringleaf.model.job import Job, Role
+from ringleaf.model.mask import full_mask
 from ringleaf.model.node_resources import exact_sum
 from ringleaf.model.owner import Owner
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
@@ -33,33 +36,59 @@ class QueueUsage:
         """What pods use that run or are about to."""
         self.requested: dict[str, int] = {}
         """What all pods ask that have not ended, running ones among them."""
-        self.inqueue: dict[str, int] = {}
-        """What admitted jobs still need before they can start."""
-        self.elastic: dict[str, int] = {}
-        """What running jobs use beyond what they need to go on."""
         self.jobs: dict[str, JobState] = {}
         """Its jobs, in the order of arrival."""
+        self.unsettled: dict[str, JobState] = {}
+        """Jobs to count anew when ``inqueue`` or ``elastic`` is next asked for.
+
+        Their pods come and go in trials, and neither is asked for in between.
+        """
+        self._inqueue: dict[str, int] = {}
+        self._elastic: dict[str, int] = {}
         self._owed: dict[str, Amounts] = {}
         self._spare: dict[str, Amounts] = {}
 
-    def settle(self, job_state: JobState) -> None:
-        """Count anew what *job_state* adds to ``inqueue`` and ``elastic``."""
-        name, least = job_state.job.name, job_state.min_resources
+    @property
+    def inqueue(self) -> dict[str, int]:
+        """What admitted jobs still need before they can start."""
+        if self.unsettled:
+            self._settle()
+        return self._inqueue
+
+    @inqueue.setter
+    def inqueue(self, amounts: dict[str, int]) -> None:
+        self._inqueue = amounts
+
+    @property
+    def elastic(self) -> dict[str, int]:
+        """What running jobs use beyond what they need to go on."""
+        if self.unsettled:
+            self._settle()
+        return self._elastic
+
+    def _settle(self) -> None:
+        """Count anew what jobs add to ``inqueue`` and ``elastic``."""
+        for job_state in self.unsettled.values():
+            self._settle_job(job_state)
+        self.unsettled = {}
+
+    def _settle_job(self, job_state: JobState) -> None:
+        name, least = job_state.job.name, job_state.facts.min_resources
         used = job_state.allocated
         if name in self._owed or name in self._spare:
             self._drop(name)
         if job_state.phase is Phase.INQUEUE:
             owed = {r: max(0, n - used.get(r, 0)) for r, n in least.items()}
             self._owed[name] = owed
-            add(self.inqueue, owed)
-        if used and job_state.min_pods < job_state.n_pods:
+            add(self._inqueue, owed)
+        if used and job_state.facts.min_pods < job_state.facts.n_pods:
             spare = {r: max(0, n - least.get(r, 0)) for r, n in used.items()}
             self._spare[name] = spare
-            add(self.elastic, spare)
+            add(self._elastic, spare)
 
     def _drop(self, name: str) -> None:
-        take(self.inqueue, self._owed.pop(name, NONE))
-        take(self.elastic, self._spare.pop(name, NONE))
+        take(self._inqueue, self._owed.pop(name, NONE))
+        take(self._elastic, self._spare.pop(name, NONE))
 
     def owed_to(self, counts: Callable[[str], bool]) -> dict[str, int]:
         """What of ``inqueue`` some of its jobs need."""
@@ -71,8 +100,10 @@ class QueueUsage:
 
     def forget(self, job_state: JobState) -> None:
         """A job of the queue is gone."""
-        del self.jobs[job_state.job.name]
-        self._drop(job_state.job.name)
+        name = job_state.job.name
+        del self.jobs[name]
+        self.unsettled.pop(name, None)
+        self._drop(name)
 
 
 class SchedulerState:
@@ -85,7 +116,8 @@ class SchedulerState:
         self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
         self.queues |= {queue.name: queue for queue in queues}
         self.job_states: dict[str, JobState] = {}
-        self.accounts: dict[str, QueueUsage] = {}
+        self.accounts: defaultdict[str, QueueUsage] = defaultdict(QueueUsage)
+        """The account of each queue, opened when it is first asked for."""
         self.now = 0.0
         self.version = 0
         """Moves with every change of accounts, queues or nodes."""
@@ -112,10 +144,10 @@ class SchedulerState:
             job_state.allocated = {}
             for holding in self.cluster.holdings.get(name, ()):
                 if holding.replica not in job_state.terminating:
-                    add(job_state.allocated, self.cluster.amounts_of(holding))
-            account = self.account(job_state.job.queue)
+                    add(job_state.allocated, amounts_of(self.cluster, holding))
+            account = self.accounts[job_state.job.queue]
             add(account.allocated, job_state.allocated)
-            account.settle(job_state)
+            account.unsettled[name] = job_state
 
     def count(self) -> None:
         """Count anew what all nodes have."""
@@ -141,13 +173,6 @@ class SchedulerState:
         self.version += 1
         self.asked += 1
 
-    def account(self, queue: str) -> QueueUsage:
-        """The account of *queue*, opened when it is first asked for."""
-        found = self.accounts.get(queue)
-        if found is None:
-            found = self.accounts[queue] = QueueUsage()
-        return found
-
     @contextmanager
     def promises(self, counts: Callable[[str], bool]) -> Iterator[dict[str, int]]:
         """As if only some of the admitted jobs waited; what they need together."""
@@ -167,12 +192,12 @@ class SchedulerState:
         """A job arrives."""
         job = job_state.job
         self.job_states[job.name] = job_state
-        account = self.account(job.queue)
+        account = self.accounts[job.queue]
         account.jobs[job.name] = job_state
-        add(account.requested, job_state.total)
-        add(account.allocated, job_state.allocated)
+        add(account.requested, job_state.facts.total)
         if job_state.allocated or job_state.phase is Phase.INQUEUE:
-            account.settle(job_state)
+            add(account.allocated, job_state.allocated)
+            account.unsettled[job.name] = job_state
         self.version += 1
         self.asked += 1
 
@@ -182,7 +207,7 @@ class SchedulerState:
         The cluster has told of those pods before, when the job was not known.
         """
         holdings = self.cluster.holdings[job_state.job.name]
-        amounts = [self.cluster.amounts_of(holding) for holding in holdings]
+        amounts = [amounts_of(self.cluster, holding) for holding in holdings]
         job_state.phase = Phase.RUNNING
         for each in amounts:
             add(job_state.allocated, each)
@@ -201,9 +226,9 @@ class SchedulerState:
         """A job is gone, with what it asked and used."""
         job = job_state.job
         del self.job_states[job.name]
-        account = self.account(job.queue)
+        account = self.accounts[job.queue]
         account.forget(job_state)
-        take(account.requested, job_state.total)
+        take(account.requested, job_state.facts.total)
         take(account.allocated, job_state.allocated)
         self._close_account(job.queue)
         self.version += 1
@@ -221,16 +246,17 @@ class SchedulerState:
     def move(self, job_state: JobState, phase: Phase) -> None:
         """A job comes to *phase*."""
         job_state.phase = phase
-        self.account(job_state.job.queue).settle(job_state)
+        job = job_state.job
+        self.accounts[job.queue].unsettled[job.name] = job_state
         self.version += 1
 
     def finish(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods ended well; they ask for nothing any more. Whether that is news."""
         before = len(job_state.finished)
         asked = job_state.finish(replicas)
-        account = self.account(job_state.job.queue)
+        account = self.accounts[job_state.job.queue]
         take(account.requested, asked)
-        account.settle(job_state)
+        account.unsettled[job_state.job.name] = job_state
         self.version += 1
         self.asked += 1
         return len(job_state.finished) > before
@@ -251,14 +277,44 @@ class SchedulerState:
         job_state = self.job_states.get(owner) if isinstance(owner, str) else None
         if job_state is None or holding.replica in job_state.terminating:
             return
-        amounts = self.cluster.amounts_of(holding)
-        add(job_state.allocated, amounts, by)
-        account = self.account(job_state.job.queue)
-        add(account.allocated, amounts, by)
-        account.settle(job_state)
+        amounts, own = amounts_of(self.cluster, holding), job_state.allocated
+        account = self.accounts[job_state.job.queue]
+        for name, amount in amounts.items():
+            own[name] = own.get(name, 0) + by * amount
+            account.allocated[name] = account.allocated.get(name, 0) + by * amount
+        account.unsettled[job_state.job.name] = job_state
         self.version += 1
         for handler in self.handlers:
             handler(job_state, holding, amounts, by)
+
+
+def amounts_of(cluster: Cluster, holding: Holding) -> dict[str, int]:
+    """What a pod uses: its chips, as its product counts them, and the rest."""
+    if holding.charged is not None:
+        return dict(holding.charged)
+    amounts = dict(holding.demand.resources)
+    if holding.chips:
+        chips = cluster.products[cluster.product.item(holding.node)].resource
+        amounts[chips] = amounts.get(chips, 0) + 1000 * holding.chips.bit_count()
+    return amounts
+
+
+def charged(
+    cluster: Cluster, node: int, chips: int, asked: Role | Job
+) -> tuple[tuple[str, int], ...] | None:
+    """What the queue of a pod that was bound by others is charged.
+
+    That is what the pod *asked*, but no more than its *node* has: it cannot use more.
+    None where that is what it holds. Its annotation may name other *chips* than it has,
+    or none.
+    """
+    most = cluster.node_table.resources.most(node, asked.demand)
+    n_chips = min(asked.chips, cluster.size.item(node))
+    if most is None and n_chips == chips.bit_count():
+        return None
+    counted = asked.demand if most is None else replace(asked.demand, resources=most)
+    holding = Holding(node, full_mask(n_chips), demand=counted)
+    return tuple(amounts_of(cluster, holding).items())
 
 
 def free_chips(cluster: Cluster) -> dict[str, int]:

@@ -35,7 +35,8 @@ class Statement:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self.rollback()
+        if self._undo:
+            self.rollback()
         self._cluster.open_statement = self._outer
 
     def allocate(
@@ -70,15 +71,16 @@ class Statement:
         """
         cluster = self._cluster
         taken = cluster.taken.item(node)
-        cluster.node_table.resources.use(node, demand, 1)
+        if demand.resources:
+            cluster.node_table.resources.use(node, demand, 1)
         cluster.take(node, taken | chips)
         holding = Holding(node, chips, replica, mark, demand, charged)
         cluster.holdings.setdefault(owner, []).append(holding)
-        if cluster.leaves and _speaks(holding):
-            cluster.uplinks.enter(owner, cluster.leaf.item(node), mark)
+        if cluster.leaves:
+            cluster.uplinks.count(owner, cluster.leaf.item(node), chips, mark, 1)
         self._undo.append(lambda: self._unhold(owner, node, taken))
-        if cluster.watchers:
-            cluster.tell(owner, holding, 1)
+        for watcher in cluster.watchers:
+            watcher(owner, holding, 1)
 
     def hold_placement(
         self,
@@ -107,15 +109,13 @@ class Statement:
         for owner, holding in held:
             nodes_of.setdefault(holding.demand, []).append(holding.node)
             cluster.holdings.setdefault(owner, []).append(holding)
-            if cluster.leaves and _speaks(holding):
-                leaf = cluster.leaf.item(holding.node)
-                cluster.uplinks.enter(owner, leaf, holding.mark)
+            self._count(owner, holding, 1)
         for demand, nodes in nodes_of.items():
             cluster.node_table.resources.use_many(np.array(nodes, np.intp), demand)
         cluster.take_many([h.node for _job, h in held], [h.chips for _job, h in held])
         self._undo.append(lambda: self._unhold_many(held))
         for owner, holding in held:
-            cluster.tell(owner, holding, 1)
+            self._tell(owner, holding, 1)
 
     def _unhold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
         holdings = self._cluster.holdings
@@ -132,9 +132,8 @@ class Statement:
             del holdings[owner]
         cluster.node_table.resources.use(node, holding.demand, -1)
         cluster.take(node, taken)
-        if cluster.leaves and _speaks(holding):
-            cluster.uplinks.leave(owner, cluster.leaf.item(node), holding.mark)
-        cluster.tell(owner, holding, -1)
+        self._count(owner, holding, -1)
+        self._tell(owner, holding, -1)
 
     def relabel(self, owner: Owner, demands: Mapping[int, Demand]) -> bool:
         """Pods of *owner* have other labels; whether any has.
@@ -202,18 +201,28 @@ class Statement:
         cluster, node = self._cluster, holding.node
         cluster.node_table.resources.use(node, holding.demand, -1)
         cluster.take(node, cluster.taken.item(node) & ~holding.chips)
-        if cluster.leaves and _speaks(holding):
-            cluster.uplinks.leave(owner, cluster.leaf.item(node), holding.mark)
-        cluster.tell(owner, holding, -1)
+        self._count(owner, holding, -1)
+        self._tell(owner, holding, -1)
 
     def _come(self, owner: Owner, holding: Holding) -> None:
         """One pod that went comes back."""
         cluster, node = self._cluster, holding.node
         cluster.node_table.resources.use(node, holding.demand, 1)
         cluster.take(node, cluster.taken.item(node) | holding.chips)
-        if cluster.leaves and _speaks(holding):
-            cluster.uplinks.enter(owner, cluster.leaf.item(node), holding.mark)
-        cluster.tell(owner, holding, 1)
+        self._count(owner, holding, 1)
+        self._tell(owner, holding, 1)
+
+    def _count(self, owner: Owner, holding: Holding, by: int) -> None:
+        """A pod comes to its leaf (``by`` 1), or goes (``by`` -1)."""
+        cluster = self._cluster
+        if cluster.leaves:
+            leaf = cluster.leaf.item(holding.node)
+            cluster.uplinks.count(owner, leaf, holding.chips, holding.mark, by)
+
+    def _tell(self, owner: Owner, holding: Holding, by: int) -> None:
+        """A pod came (``by`` 1) or went (``by`` -1)."""
+        for watcher in self._cluster.watchers:
+            watcher(owner, holding, by)
 
     def commit(self) -> None:
         """Keep everything, as far as an outer statement is kept; the statement ends.
@@ -245,8 +254,3 @@ def _relabelled(holding: Holding, demand: Demand | None) -> Holding:
     if demand is None or demand == holding.demand or not demand.is_like(holding.demand):
         return holding
     return replace(holding, demand=demand)
-
-
-def _speaks(holding: Holding) -> bool:
-    """Whether a pod uses the links of its leaf: it has chips, or will have."""
-    return holding.chips != 0 or holding.mark != NO_MARK

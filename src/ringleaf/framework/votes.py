@@ -32,6 +32,7 @@ from ringleaf.framework.plugin import (
     defines,
     judges_by_rank,
     judges_per_job,
+    judges_per_role,
 )
 from ringleaf.framework.state import Handler, SchedulerState
 from ringleaf.model.amounts import Amounts
@@ -88,6 +89,12 @@ class Votes:
             for vote, tiers in self._tiers.items()
         }
         """Vote → the same hooks, in one list."""
+        self._counting = [
+            each.effective_demand
+            for each in self.plugins.values()
+            if defines(type(each), "effective_demand")
+        ]
+        """The hooks of the plugins that say what of a demand counts."""
         sharers = [
             each for each in voters("QueueOrder") if each in voters("Reclaimable")
         ]
@@ -99,6 +106,9 @@ class Votes:
         Plugins that share the cluster between queues must agree in any case, whatever
         their tier: a queue within its share loses nothing to another.
         """
+        filters = (type(each) for each in voters("Predicate"))
+        self.filters_roles = all(judges_per_role(k, "Predicate") for k in filters)
+        """Whether every plugin filters nodes for all pods of a role at once."""
         self._view = view
         listeners = map(_Listener, self.plugins.values())
         self._handlers: list[Handler] = [each for each in listeners if each]
@@ -186,7 +196,7 @@ class Votes:
 
     def effective_demand(self, demand: Demand) -> Demand | None:
         """What counts of *demand*, by the first plugin that has a say in it."""
-        found = (each.effective_demand(demand) for each in self.plugins.values())
+        found = (effective(demand) for effective in self._counting)
         return next((each for each in found if each is not None), None)
 
     def queue_limits(self, queue: Queue) -> dict[str, int]:

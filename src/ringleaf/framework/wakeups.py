@@ -8,10 +8,9 @@ are opened whose jobs may do better now.
 from collections.abc import Collection, Iterable
 
 from ringleaf.framework.budget import VictimSearchState
-from ringleaf.framework.changes import ADMISSION, Change, Changes
+from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.moved import MovedLately
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.reservations import Reservations
 from ringleaf.model.job import Job
@@ -31,11 +30,10 @@ class Wakeups:
     ) -> None:
         self._framework, self._changes = framework, changes
         self._pending, self._reservations = pending, reservations
+        self._lists = pending.lists
         self._victim_search = victim_search
         self._asks_more: set[str] = set()
         """Queues in which more is requested than in the last cycle."""
-        self.moved = MovedLately(changes)
-        """The moves of the last hour, and when to look for others."""
         self._asked_at = 0
         """The changes after which queues were last asked for jobs."""
 
@@ -54,9 +52,10 @@ class Wakeups:
 
     def pods_started(self) -> None:
         """Pods are there that were not: wake jobs with pod affinity."""
-        woken = [waitlist.pods_came() for waitlist in self._pending.lists]
-        if any(woken):
-            self._changes.note(Change.USAGE_CHANGED)
+        for waitlist in self._lists:
+            if waitlist.lonely:
+                waitlist.pods_came()
+                self._changes.note(Change.USAGE_CHANGED)
         self._changes.note(Change.PODS_STARTED)
 
     def pods_found(self, job: Job) -> None:
@@ -100,10 +99,10 @@ class Wakeups:
     @property
     def may_admit_more(self) -> bool:
         """Whether queues may admit or start more than when they were last asked."""
-        return self._asked_at != self._changes.tick(*ADMISSION)
+        return self._asked_at != self._changes.n_admission
 
     def ask_queues(self) -> None:
         """Queues are asked again for the jobs that they could not admit or start."""
-        self._asked_at = self._changes.tick(*ADMISSION)
-        for waitlist in self._pending.lists:
+        self._asked_at = self._changes.n_admission
+        for waitlist in self._lists:
             waitlist.accounts_changed()

@@ -13,7 +13,13 @@ from typing import Final, Protocol
 
 from ringleaf.config.conf import Conf
 from ringleaf.engine.engine import Engine
-from ringleaf.engine.event import ConfChanged, Event
+from ringleaf.engine.event import (
+    ConfChanged,
+    Event,
+    IdleAccountKnown,
+    RunTimesKnown,
+)
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
@@ -90,8 +96,16 @@ class Decider:
     @property
     def run_times(self) -> RunTimes | None:
         """How long jobs ran; None until the engine has heard what was written down."""
-        unheard = self.begins_anew or self._world.has_run_times
-        return None if unheard else self.engine.run_times
+        return self.engine.run_times if self._has_heard(RunTimesKnown) else None
+
+    def idle_account(self, now: float) -> IdleAccount | None:
+        """What reservations kept idle; None until the engine has heard what it was."""
+        if not self._has_heard(IdleAccountKnown):
+            return None
+        return self.engine.cycle.reservations.idle.account(now)
+
+    def _has_heard(self, kind: type[Event]) -> bool:
+        return not (self.begins_anew or self._world.is_unheard(kind))
 
     def news(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""
@@ -121,10 +135,18 @@ class Decider:
                 self._world.carry_over(
                     self.engine.fault_log.everything,
                     self.engine.deletions,
-                    self.engine.run_times.series,
+                    self._notes(),
                 )
         engine = Engine((), conf=self._conf())
         self._coming, self._last = (engine, self._make(engine)), []
+
+    def _notes(self) -> Iterator[Event]:
+        """What the last engine knew; one that failed at once had heard of nothing."""
+        if series := self.engine.run_times.series:
+            yield RunTimesKnown(series)
+        account = self.engine.cycle.reservations.idle.budget.account
+        if account != IdleAccount():
+            yield IdleAccountKnown(account)
 
     def hand_over(self, now: float) -> Iterator[tuple[list[Event], list[Instruction]]]:
         """Have the engine that comes hear everything, some events at a time.

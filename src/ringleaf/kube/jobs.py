@@ -51,6 +51,8 @@ from ringleaf.policies.products import NO_NPU
 
 OUTSIDE: Final = "(other schedulers)"
 """The queue of pods that other schedulers placed; no queue has that name."""
+NOT_BOUND: Final = " was not bound"
+"""What is said of a pod that the API server refused to bind, after its name."""
 UNSTARTED: Final = ("", "Pending", "Inqueue")
 """Phases of a PodGroup whose pods may not be made yet."""
 MAX_MEMBERS: Final = 1_000_000
@@ -265,9 +267,7 @@ class Muster:
             self.excluded = pod.problem
         elif pod.not_before > now:
             why = f": {pod.refusal}" if pod.refusal else ""
-            self.excluded = (
-                self.excluded or f"pod {quoted(pod.name)} was not bound{why}"
-            )
+            self.excluded = self.excluded or f"pod {quoted(pod.name)}{NOT_BOUND}{why}"
         else:
             self.waiting.append(pod)
 

@@ -22,14 +22,18 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.idlenote import IdleNote
+from ringleaf.kube.jobs import NOT_BOUND, Group
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
-from ringleaf.kube.objects import Pod
+from ringleaf.kube.notestore import Note, NoteStore
+from ringleaf.kube.objects import Condition, Pod
+from ringleaf.kube.pods import seconds_of
 from ringleaf.kube.recordstore import RecordStore
-from ringleaf.kube.runtimestore import RunTimeStore
+from ringleaf.kube.runtimenote import RunTimeNote
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
 from ringleaf.kube.world import World
@@ -60,6 +64,8 @@ class Observed(World):
         super().__init__(schedulers, conf)
         self.why: dict[str, str] = {}
         """By uid."""
+        self._why_at: dict[str, float] = {}
+        """When that was said."""
         self.passed_over: dict[str, str] = {}
         """Pods that hold nothing and are not ours: whose they are, by key."""
 
@@ -73,19 +79,36 @@ class Observed(World):
                 self.passed_over.pop(pod.metadata.key, None)
             elif pod.spec.scheduler_name not in self.schedulers:
                 self.passed_over[pod.metadata.key] = pod.spec.scheduler_name
-            said = _unscheduled(pod) if known else ""
-            if said:
-                self.why[pod.metadata.uid] = said
+            uid, said = pod.metadata.uid, _unscheduled(pod) if known else None
+            if said is not None and said.message:
+                self.why[uid] = said.message
+                self._why_at[uid] = seconds_of(said.last_transition_time or "")
             else:
-                self.why.pop(pod.metadata.uid, None)
+                self._drop_why(uid)
 
     def drop_pods(self, gone: Iterable[Gone]) -> None:
         """Pods are gone."""
         listed = list(gone)
         super().drop_pods(listed)
         for each in listed:
-            self.why.pop(each.uid, None)
+            self._drop_why(each.uid)
             self.passed_over.pop(each.key, None)
+
+    def _drop_why(self, uid: str) -> None:
+        self.why.pop(uid, None)
+        self._why_at.pop(uid, None)
+
+    def last_refusal(self, group: Group) -> tuple[float, str] | None:
+        """When a pod of a group was last not bound, and why; None if that is unknown.
+
+        Of several pods the one that was said of last.
+        """
+        found = [
+            (self._why_at[uid], self.why[uid].partition(NOT_BOUND)[2].lstrip(": "))
+            for uid in group.pods
+            if NOT_BOUND in self.why.get(uid, "")
+        ]
+        return max(found, default=None)
 
     def why_of(self, group: Group) -> str:
         """Why a group is pending, as the world or the scheduler says; empty if unknown.
@@ -104,11 +127,12 @@ class Observed(World):
         return ""
 
 
-def _unscheduled(pod: Pod) -> str:
+def _unscheduled(pod: Pod) -> Condition | None:
+    """What is said of a pod that is not scheduled."""
     for each in pod.status.conditions or ():
         if each.type == "PodScheduled" and each.status == "False":
-            return each.message
-    return ""
+            return each
+    return None
 
 
 class Look:
@@ -243,8 +267,12 @@ async def _read_records(api: Api, world: World) -> None:
     found = await store.read(lambda: True)
     if found is not None:
         world.put_records(found)
-    silent = RunTimeStore(api, namespace, RunTimes, world.put_run_times, _silent)
-    await silent.read()
+    notes: tuple[Note, ...] = (
+        RunTimeNote(RunTimes, world.put_note),
+        IdleNote(IdleAccount, world.put_note),
+    )
+    for note in notes:
+        await NoteStore(api, namespace, note, _silent).read()
 
 
 def _silent(_what: str, **_facts: object) -> None:

@@ -368,7 +368,7 @@ class Reading:
             queue = job_state.job.queue
             since[queue] = min(job_state.waiting_since, since.get(queue, view.now))
             if waiting <= MOST_JOBS:
-                lacking = max(0, job_state.min_pods - job_state.ready)
+                lacking = max(0, job_state.facts.min_pods - job_state.ready)
                 name = job_state.job.name
                 self._put("volcano_unschedule_task_count", lacking, name)
         others = len(view.accounts[OUTSIDE].jobs) if OUTSIDE in view.accounts else 0
@@ -427,7 +427,7 @@ class Reading:
                 yield
             if name not in view.queues:
                 continue  # it is gone since
-            account, label = view.account(name), queues.label(name)
+            account, label = view.accounts[name], queues.label(name)
             amounts: dict[str, Amounts] = {
                 "allocated": account.allocated,
                 "request": account.requested,
@@ -482,7 +482,7 @@ def _unsettled(job_states: Iterable[JobState]) -> list[JobState]:
     return [
         each
         for each in job_states
-        if (each.phase is not running or len(each.placements) < each.min_pods)
+        if (each.phase is not running or len(each.placements) < each.facts.min_pods)
         and each.job.queue != OUTSIDE
     ]
 

@@ -8,7 +8,7 @@ import asyncio
 import gc
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
@@ -38,7 +38,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reservations import Reservations
-from ringleaf.framework.run_times import RunSeries, RunTimes
+from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
@@ -52,14 +52,16 @@ from ringleaf.kube.comparer import (
 )
 from ringleaf.kube.decider import Decider, Mind
 from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.idlenote import IdleNote
 from ringleaf.kube.jobs import OUTSIDE, Group, place_of
 from ringleaf.kube.leader import LEASE_NAMESPACE, SEEN, Aside, Elector, at_once
 from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
+from ringleaf.kube.notestore import Note, NoteStore
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.quarantine import Culprit, told, trace_of
 from ringleaf.kube.recordstore import RecordStore
-from ringleaf.kube.runtimestore import RunTimeStore
+from ringleaf.kube.runtimenote import RunTimeNote
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
@@ -255,13 +257,9 @@ class Scheduler:
             braked=self._braked,
             deletions=lambda: self._engine.deletions,
         )
-        self._run_time_store = RunTimeStore(
-            api,
-            options.namespace,
-            lambda: self.decider.run_times,
-            self._run_times_read,
-            say,
-        )
+        self._notes = [
+            NoteStore(api, options.namespace, note, say) for note in self._kept()
+        ]
         self._records = RecordStore(api, options.namespace, say)
         self._mender = Mender(
             api,
@@ -319,9 +317,15 @@ class Scheduler:
         """How long jobs ran that have ended, as the engine knows it."""
         return self._engine.run_times
 
-    def _run_times_read(self, series: tuple[RunSeries, ...]) -> None:
-        """Have the engine hear of running times, though nothing else may happen."""
-        self.world.put_run_times(series)
+    def _kept(self) -> Iterator[Note]:
+        """What is kept for the next leader."""
+        decider, read = self.decider, self._note_read
+        yield RunTimeNote(lambda: decider.run_times, read)
+        yield IdleNote(lambda: decider.idle_account(self.now()), read)
+
+    def _note_read(self, note: Event) -> None:
+        """Have the engine hear what was read, though nothing else may happen."""
+        self.world.put_note(note)
         self._wake.set()
 
     @property
@@ -481,9 +485,8 @@ class Scheduler:
         if self.leads:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
-                    await asyncio.gather(
-                        self.book.flush(), self._run_time_store.flush()
-                    )
+                    notes = (note.flush() for note in self._notes)
+                    await asyncio.gather(self.book.flush(), *notes)
         await self.teller.flush(timeout_s)
 
     def _is_sure(self) -> bool:
@@ -656,7 +659,7 @@ class Scheduler:
             self.world.put_records(records, moves=not self._records.is_moved)
         if self._options.canary is None:  # else another scheduler keeps that book
             await self.book.read()
-            await self._run_time_store.read()
+            await asyncio.gather(*(note.read() for note in self._notes))
 
     def _is_pointless(self) -> bool:
         """Whether it is about to end, or leads no more after it began to."""
@@ -669,7 +672,8 @@ class Scheduler:
         self._start(self._mender.run, "records")
         if self._options.canary is None:
             self._start(self.book.run, "faults")
-            self._start(self._run_time_store.run, "run times")
+            for note in self._notes:
+                self._start(note.run, note.name)
 
     def _task_ended(self, task: "asyncio.Task[None]") -> bool:
         """Say of a task that failed why; whether it did."""
@@ -892,7 +896,7 @@ class Scheduler:
             found = self._mind.explain(name, hints=False)
             if isinstance(found, Waiting):
                 lacking, n_nodes = (
-                    job_state.min_pods - job_state.ready,
+                    job_state.facts.min_pods - job_state.ready,
                     len(view.cluster),
                 )
                 self.metrics.waits(name, found.reasons, n_nodes, lacking)

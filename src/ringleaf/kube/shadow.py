@@ -455,7 +455,7 @@ class Shadow:
 def _needed(group: Group, job_state: JobState) -> int:
     """Pods that must be bound before the job has started."""
     done = sum(pod.succeeded for pod in group.pods.values())
-    return max(job_state.min_pods, group.need - done)
+    return max(job_state.facts.min_pods, group.need - done)
 
 
 def _problem(group: Group) -> str:

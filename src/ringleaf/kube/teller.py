@@ -529,7 +529,7 @@ class Teller:
         return [each for each in known if each.type not in others] + [new]
 
     def _tell_queue(self, name: str) -> _Request | None:
-        used = self._view().account(name).allocated
+        used = self._view().accounts[name].allocated
         told = {r: amount_words(n) for r, n in sorted(used.items()) if n}
         if self._used.get(name) == told:
             return None

@@ -35,10 +35,8 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
     RepairKnown,
-    RunTimesKnown,
 )
 from ringleaf.framework.job_state import NO_NAMES, NONE_OF_THEM, Phase, with_pods
-from ringleaf.framework.run_times import RunSeries
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import names, records, topology
 from ringleaf.kube.budgets import Budgets
@@ -246,8 +244,9 @@ class World:
         self._faults: tuple[Fault, ...] = ()
         self._deletions: tuple[Deletion, ...] = ()
         self._faults_changed = False
-        self._run_times: tuple[RunSeries, ...] = ()
-        self._run_times_changed = False
+        self._notes: dict[type[Event], Event] = {}
+        """What the previous leader wrote down of running times and reservations."""
+        self._notes_unheard: dict[type[Event], None] = {}
         self._retries: dict[str, RetriesLeft] = {}
         """Job -> how often its pods may still fail, as the previous leader wrote it.
 
@@ -556,26 +555,24 @@ class World:
         self._deletions = tuple(deletions)
         self._faults_changed = bool(self._faults or self._deletions)
 
-    def put_run_times(self, series: Iterable[RunSeries]) -> None:
-        """Take over the running times that the previous leader wrote."""
-        self._run_times = tuple(series)
-        self._run_times_changed = bool(self._run_times)
+    def put_note(self, note: Event) -> None:
+        """Take over what the previous leader wrote down, as the engine hears it."""
+        self._notes[type(note)] = note
+        self._notes_unheard[type(note)] = None
 
-    @property
-    def has_run_times(self) -> bool:
-        """Whether the engine has not heard yet of running times that were read."""
-        return self._run_times_changed
+    def is_unheard(self, kind: type[Event]) -> bool:
+        """Whether the engine has not heard yet what was read of a *kind*."""
+        return kind in self._notes_unheard
 
     def carry_over(
         self,
         faults: Iterable[Fault],
         deletions: Iterable[Deletion],
-        run_times: Iterable[RunSeries] = (),
+        notes: Iterable[Event] = (),
     ) -> None:
         """What an engine knew, besides objects, that is followed by a new one."""
         self._faults, self._deletions = tuple(faults), tuple(deletions)
-        # One that failed at once had heard of nothing yet.
-        self._run_times = tuple(run_times) or self._run_times
+        self._notes |= {type(note): note for note in notes}
 
     def _heed_conf(self) -> None:
         """Which reports count, and which labels are filled in."""
@@ -603,7 +600,7 @@ class World:
         out: list[Event] = []
         self._tell_queues(out)
         self._tell_conf(out, now)
-        self._tell_run_times(out)
+        self._tell_notes(out)
         if self._leaves_changed:
             self._leaves_changed = False
             out.append(LeavesChanged(leaves_of(self.topology)))
@@ -658,7 +655,7 @@ class World:
             or self._leaves_changed
             or self._conf_changed
             or self._faults_changed
-            or self._run_times_changed
+            or self._notes_unheard
             or self._repairs
         )
 
@@ -671,8 +668,7 @@ class World:
             if self.quarantine.of(Culprit("Queue", name), now) is None
         ]
         out.append(ConfChanged(self._effective_conf()))
-        if self._run_times:
-            out.append(RunTimesKnown(self._run_times))
+        out += self._notes.values()
         out.append(LeavesChanged(leaves_of(self.topology)))
         out.append(NodesChanged(tuple(facts.node for facts in self.nodes.values())))
         out += self._known_of_faults()
@@ -1477,11 +1473,10 @@ class World:
         if group is not None:
             group.record, group.doomed = record, NO_NAMES
 
-    def _tell_run_times(self, out: list[Event]) -> None:
-        """Report the running times that were read."""
-        if self._run_times_changed:
-            self._run_times_changed = False
-            out.append(RunTimesKnown(self._run_times))
+    def _tell_notes(self, out: list[Event]) -> None:
+        """Report what was read of running times and reservations."""
+        out += [self._notes[kind] for kind in self._notes_unheard]
+        self._notes_unheard.clear()
 
     def _tell_faults(self, out: list[Event]) -> None:
         """Report the faults that were read."""

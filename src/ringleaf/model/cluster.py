@@ -10,12 +10,12 @@ Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ringleaf.model.demand import NOTHING, Demand, Taint
@@ -163,6 +163,7 @@ class Cluster:
         self.version = 0
         self.epoch = 0
         self.changes: list[int] = []
+        self.most_changes = 4 * len(listed) + 4096
         self.worked_out: dict[Any, tuple[int, Any]] = {}
 
     def __len__(self) -> int:
@@ -176,6 +177,20 @@ class Cluster:
         """The leaf of the node at index *node*."""
         leaf = self.leaf.item(node)
         return None if leaf == NOWHERE else self.leaves[leaf]
+
+    def emptied(self) -> "Cluster":
+        """The same nodes with nothing on them and nothing wrong; to be read only."""
+        found, n_nodes = copy(self), len(self)
+        whole = np.array([full_mask(size) for size in range(MAX_CHIPS + 1)], np.uint64)
+        found.pool = found.offered = found.free = whole[self.size]
+        found.healthy = found.sound = found.free
+        found.ready = np.ones(n_nodes, np.bool_)
+        found.cordoned = found.quarantined = np.zeros(n_nodes, np.bool_)
+        found.sub_healthy = found.cordoned
+        found.node_table = self.node_table.emptied()
+        found.uplinks = UplinkUsage([Leaf(leaf.name) for leaf in self.leaves])
+        found.holdings, found.watchers, found.worked_out = {}, [], {}
+        return found
 
     @property
     def largest_leaf(self) -> int:
@@ -206,7 +221,7 @@ class Cluster:
         self.pool[at] = node.free | self.taken.item(at)
         self.offered[at] = _offered(node)
         self.allocatable[at] = _allocatable(node)
-        self.free[at] = self._free(at)
+        self.free[at] = self.pool[at] & self.offered[at] & ~self.taken[at]
         self.version += 1
         self.epoch += 1
 
@@ -216,47 +231,14 @@ class Cluster:
         self.version += 1
         self.epoch += 1
 
-    def tell(self, owner: Owner, holding: Holding, by: int) -> None:
-        """A pod came (``by`` 1) or went (``by`` -1)."""
-        for watcher in self.watchers:
-            watcher(owner, holding, by)
-
-    def amounts_of(self, holding: Holding) -> dict[str, int]:
-        """What a pod uses: its chips, as its product counts them, and the rest."""
-        if holding.charged is not None:
-            return dict(holding.charged)
-        return self._amounts(holding.node, holding.chips.bit_count(), holding.demand)
-
-    def _amounts(self, node: int, n_chips: int, demand: Demand) -> dict[str, int]:
-        amounts = dict(demand.resources)
-        if n_chips:
-            chips = self.product_of(node).resource
-            amounts[chips] = amounts.get(chips, 0) + 1000 * n_chips
-        return amounts
-
-    def charged(
-        self, node: int, chips: int, n_requested: int, demand: Demand
-    ) -> tuple[tuple[str, int], ...] | None:
-        """What the queue of a pod that was bound by others is charged.
-
-        That is what the pod requested, but no more than its *node* has: it cannot use
-        more. None where that is what it holds. Its annotation may name other *chips*
-        than it has, or none.
-        """
-        most = self.node_table.resources.most(node, demand)
-        n_chips = min(n_requested, self.size.item(node))
-        if most is None and n_chips == chips.bit_count():
-            return None
-        counted = demand if most is None else replace(demand, resources=most)
-        return tuple(self._amounts(node, n_chips, counted).items())
-
     def take(self, node: int, chips: int) -> None:
         """Pods hold exactly *chips* of *node* from now on; note what that changes."""
         self.taken[node] = chips
-        self.pool[node] = self.pool.item(node) | chips
-        self.free[node] = self._free(node)
+        self.pool[node] = pool = self.pool.item(node) | chips
+        self.free[node] = pool & self.offered.item(node) & ~chips
         self.changes.append(node)
-        self._bound_changes()
+        if len(self.changes) > self.most_changes:
+            self._forget_changes()
 
     def take_many(self, nodes: Sequence[int], chips: Sequence[int]) -> None:
         """Pods hold *chips* of *nodes* besides what they hold; a node may come twice.
@@ -269,18 +251,13 @@ class Cluster:
         self.pool[at] |= taken
         self.free[at] = self.pool[at] & self.offered[at] & ~taken
         self.changes += nodes
-        self._bound_changes()
+        if len(self.changes) > self.most_changes:
+            self._forget_changes()
 
-    def _bound_changes(self) -> None:
-        """Begin a new epoch where the log of changes has become too long."""
-        if len(self.changes) > 4 * len(self) + 4096:
-            self.changes.clear()
-            self.epoch += 1
-
-    def _free(self, node: int) -> int:
-        """What *node* offers now, less what pods hold."""
-        offered = self.pool.item(node) & self.offered.item(node)
-        return offered & ~self.taken.item(node)
+    def _forget_changes(self) -> None:
+        """Begin a new epoch: the log of changes has become too long."""
+        self.changes.clear()
+        self.epoch += 1
 
 
 def _offered(node: Node) -> int:

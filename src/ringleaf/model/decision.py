@@ -77,7 +77,9 @@ class Placed(Struct, frozen=True):
 class Waiting(Struct, frozen=True):
     """Not now. *missing* replicas found no node; looked at again when chips change.
 
-    ``because`` names the rule of the network that holds the job back, if one does.
+    ``because`` names the rule of the network that holds the job back, if one does;
+    ``impossible`` why the job could not start if the cluster were empty, if it could
+    not.
     """
 
     job: Job
@@ -87,6 +89,7 @@ class Waiting(Struct, frozen=True):
     hint: str
     because: str = ""
     warnings: tuple[str, ...] = ()
+    impossible: str = ""
 
     @property
     def message(self) -> str:
@@ -95,7 +98,7 @@ class Waiting(Struct, frozen=True):
 
     @property
     def parts(self) -> list[str]:
-        """What is wanted and found, the rule that binds, nodes by reason.
+        """What is wanted and found, whether that is impossible, the rule, the nodes.
 
         The reason of most nodes comes first, equal ones in the order of the table.
         """
@@ -103,14 +106,17 @@ class Waiting(Struct, frozen=True):
         most_first = sorted(self.reasons.items(), key=lambda each: -each[1])
         causes += [f"{count} {reason.words}" for reason, count in most_first]
         parts = [f"needs {self.job.wanted}{self._short}"]
-        parts += [self.because] * bool(self.because)
-        if causes or not self.because:
+        rules = [*filter(None, (self.impossible, self.because))]
+        parts += rules
+        if causes or not rules:
             parts.append(f"nodes: {', '.join(causes) or 'none'}")
         return parts
 
     @property
     def _short(self) -> str:
         """How many pods have no node; nothing where a rule binds, not their number."""
+        if self.impossible:
+            return ""
         if self.because and self.fitting >= self.job.min_chip_pods:
             return ""
         one = self.missing == 1

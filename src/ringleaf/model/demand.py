@@ -271,6 +271,11 @@ class Demand(Struct, frozen=True, cache_hash=True):
         for preferred in (*self.prefers_near, *self.prefers_apart):
             yield preferred.term
 
+    @property
+    def heeds_pods(self) -> bool:
+        """Whether the pods on a node or around it may keep it from being taken."""
+        return bool(self.ports or self.near or self.apart or self.spread)
+
     def is_like(self, other: "Demand") -> bool:
         """Whether *other* is the same, but for the labels of the pod itself."""
         return self is other or replace(self, labels=other.labels) == other

@@ -10,7 +10,6 @@ from msgspec import Struct
 from ringleaf.model.demand import NOTHING, WEIGHT, Demand, podless_words
 from ringleaf.model.fault import NO_RECOVERY, Recovery, RestartScope
 from ringleaf.model.job_labels import Firmness, Network, Schema, Strategy, type_of
-from ringleaf.model.moving import Moving
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -93,7 +92,6 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         assumed: Labels whose values are those defaults.
         origin: Its user, and its name without its number.
         run_time: How long it is predicted to run, if it states no ``estimate_s``.
-        moving: What is lost when it is moved, if it may be moved while it runs.
 
     """
 
@@ -127,7 +125,6 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     assumed: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
     run_time: RunTime | None = None
-    moving: Moving | None = None
 
     @property
     def wanted(self) -> str:
@@ -167,7 +164,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     @property
     def is_elastic(self) -> bool:
         """Whether it may start with fewer pods than it has."""
-        return self.min_pods < self.n_pods
+        return self.min_available is not None and self.min_pods < self.n_pods
 
     def min_available_of(self, role: Role) -> int:
         """Pods of *role* without which it does not start.
@@ -253,12 +250,9 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         >>> [Job("j", product, 8, 2, min_available=n).min_pods for n in (0, 3)]
         [1, 2]
         """
-        n_pods = self.n_pods
-        return (
-            n_pods
-            if self.min_available is None
-            else min(max(1, self.min_available), n_pods)
-        )
+        if self.min_available is None:
+            return self.n_pods
+        return min(max(1, self.min_available), self.n_pods)
 
     @property
     def role_ranks(self) -> tuple[tuple[Role, tuple[int, ...]], ...]:

@@ -9,13 +9,7 @@ may be meant; whether it is, is for the selector to say.
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-from ringleaf.model.demand import (
-    ANY_NAMESPACE,
-    Demand,
-    Operator,
-    Requirement,
-    Selector,
-)
+from ringleaf.model.demand import ANY_NAMESPACE, Demand, Operator, Requirement, Selector
 from ringleaf.model.pod_terms import Labels, Pick, PodKind, Scattered, Wish
 
 _T = TypeVar("_T")
@@ -148,17 +142,15 @@ class Wishes:
     """What pods that are there want of others, by the pods that are meant."""
 
     def __init__(self) -> None:
-        self._known: dict[Wish, Scattered] = {}
+        self.known: dict[Wish, Scattered] = {}
+        """Every wish with the pods that have it; there may be none any more."""
         self._about = LabelIndex[Wish]()
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
 
     def tally(self, wish: Wish, n_nodes: int) -> Scattered:
         """How many pods have *wish*, on which nodes."""
-        found = self._known.get(wish)
+        found = self.known.get(wish)
         if found is None:
-            found = self._known[wish] = Scattered(n_nodes)
+            found = self.known[wish] = Scattered(n_nodes)
             self._about.add(wish.pick, wish)
         return found
 
@@ -167,11 +159,11 @@ class Wishes:
         return [
             (wish, tally)
             for wish in self._about.about(pod)
-            if (tally := self._known[wish]).total and wish.pick.means(pod)
+            if (tally := self.known[wish]).total and wish.pick.means(pod)
         ]
 
     def drop_empty(self) -> None:
         """Forget the wishes that no pod has."""
-        for wish in [wish for wish, tally in self._known.items() if not tally.total]:
-            del self._known[wish]
+        for wish in [wish for wish, tally in self.known.items() if not tally.total]:
+            del self.known[wish]
             self._about.drop(wish.pick, wish)

@@ -27,10 +27,7 @@ import numpy as np
 
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Holding
-from ringleaf.model.demand import (
-    Demand,
-    Spread,
-)
+from ringleaf.model.demand import Demand, Spread
 from ringleaf.model.label_index import LabelIndex, PodKinds, Wishes
 from ringleaf.model.node_labels import ABSENT
 from ringleaf.model.owner import Owner
@@ -207,12 +204,11 @@ class Neighbours:
         """
         asks = pod.near or pod.apart or pod.spread
         likes = pod.prefers_near or pod.prefers_apart
-        return bool(asks or likes or self._wishes.about(pod))
+        return bool(asks or likes or (self._wishes.known and self._wishes.about(pod)))
 
     def is_indifferent(self, pod: Demand) -> bool:
         """Whether *pod* minds no pod, and no pod minds any other."""
-        asks = pod.ports or pod.near or pod.apart or pod.spread
-        return not asks and not self._wishes
+        return not self._wishes.known and not pod.heeds_pods
 
     def port_taken(self, pod: Demand) -> Flags | None:
         """The nodes where a port that *pod* asks for is in use; None where nowhere."""

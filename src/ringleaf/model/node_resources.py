@@ -5,6 +5,7 @@ nothing here, however many there are.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -57,6 +58,12 @@ class NodeResources:
         A pod that another scheduler bound, or that came with its node, may ask for
         more than any node has, and so may many of them on one node.
         """
+
+    def emptied(self) -> "NodeResources":
+        """The same nodes with all of their resources left; to be read only."""
+        found = copy(self)
+        found.room = found.allocatable = self.allocatable.copy()
+        return found
 
     def change(
         self, node: int, resources: Mapping[str, int], *, lists_all: bool

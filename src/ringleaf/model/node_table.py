@@ -1,6 +1,7 @@
 """What nodes have besides chips: labels, taints, and resources that pods use up."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from ringleaf.model.demand import Taint
 from ringleaf.model.node_labels import NodeLabels
@@ -25,6 +26,13 @@ class NodeTable:
         self.labels = NodeLabels(labels)
         self.taints = NodeTaints(taints)
         self.resources = NodeResources(resources, lists_all)
+
+    def emptied(self) -> "NodeTable":
+        """The same nodes without taints, and with all of their resources left."""
+        found = copy(self)
+        found.taints = self.taints.emptied()
+        found.resources = self.resources.emptied()
+        return found
 
     def change(
         self,

@@ -43,6 +43,10 @@ class NodeTaints:
         """Whether any node has a taint."""
         return self._n_tainted > 0
 
+    def emptied(self) -> "NodeTaints":
+        """The same nodes without taints."""
+        return NodeTaints([()] * len(self._taint_kind))
+
     def change(self, node: int, taints: tuple[Taint, ...]) -> None:
         """*node* has these taints from now on."""
         self._n_tainted += bool(taints) - bool(self._taints_of(node))

@@ -7,13 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from ringleaf.model.arrays import Flags, Ints
-from ringleaf.model.demand import (
-    ANY_NAMESPACE,
-    Demand,
-    PodTerm,
-    Selector,
-    selects,
-)
+from ringleaf.model.demand import ANY_NAMESPACE, Demand, PodTerm, Selector, selects
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 

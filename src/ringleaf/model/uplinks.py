@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ringleaf.model.owner import Owner
-from ringleaf.model.placement import JobType, LeafAnnotation, LeafState
+from ringleaf.model.placement import NO_MARK, JobType, LeafAnnotation, LeafState
 
 NOWHERE: Final = -1
 """The index of the leaf or SuperPoD of a node that stands in none."""
@@ -38,16 +38,13 @@ class Leaf(Struct, frozen=True):
 class _Pods:
     """The pods of one job: how many under each leaf, and what they say it is."""
 
-    __slots__ = ("n_common", "n_foundation", "n_pods", "places")
+    __slots__ = ("kinds", "n_common", "n_foundation", "n_pods", "places")
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
         self.n_pods = self.n_common = self.n_foundation = 0
-
-    @property
-    def kinds(self) -> tuple[bool, bool]:
+        self.kinds = False, False
         """Whether it counts as other than common, and as a foundation job."""
-        return self.n_common < self.n_pods, self.n_foundation > 0
 
     @property
     def crosses(self) -> bool:
@@ -100,44 +97,50 @@ class UplinkUsage:
                 found.setdefault(leaf, []).append(str(job))
         return found
 
-    def enter(self, job: Owner, leaf: int, mark: LeafAnnotation) -> None:
-        """A pod of *job* comes to a node under *leaf* (or under none)."""
+    def count(
+        self, job: Owner, leaf: int, chips: int, mark: LeafAnnotation, by: int
+    ) -> None:
+        """A pod of *job* comes to a node under *leaf* (``by`` 1), or goes (``by`` -1).
+
+        It may be under no leaf. One without chips does not use the links, unless it
+        says so. What its job is follows from the marks of all its pods.
+        """
+        if not chips and mark == NO_MARK:
+            return
         own = self._jobs.get(job)
         if own is None:
             own = self._jobs[job] = _Pods()
-        self._count(own, leaf, mark, 1)
-
-    def leave(self, job: Owner, leaf: int, mark: LeafAnnotation) -> None:
-        """A pod of *job* goes; the inverse of ``enter``."""
-        own = self._jobs[job]
-        self._count(own, leaf, mark, -1)
-        if not own.places:
-            del self._jobs[job]
-
-    def _count(self, own: "_Pods", leaf: int, mark: LeafAnnotation, by: int) -> None:
-        """Count a pod in or out, and what its job is by the marks of all its pods."""
         before = own.kinds
         own.n_pods += by
         own.n_common += by * (mark.job_type is JobType.COMMON)
         own.n_foundation += by * (mark.job_type is JobType.FOUNDATION)
-        after = own.kinds
+        own.kinds = after = own.n_common < own.n_pods, own.n_foundation > 0
         if before != after:
             self._change_kinds(own, before, after)
-        places, uncommon, foundation = own.places, *after
+        places = own.places
         pods = places.get(leaf, 0)
         if pods + by:
             places[leaf] = pods + by
         else:
             del places[leaf]
         if not (pods and pods + by):
-            others = [other for other in places if other != leaf]
-            for each in [leaf] * bool(others) + others * (len(others) == 1):
-                if each != NOWHERE:
-                    self.crossing[each] += by
-                    self.foundation[each] += by * foundation
-            if leaf != NOWHERE:
-                self.uncommon[leaf] += by * uncommon
-        self._say(leaf, mark, by)
+            self._change_places(own, leaf, by)
+        if leaf != NOWHERE:
+            self._said[mark.state, leaf] += by
+            self._sick[leaf] += by * (not mark.healthy)
+        if not places:
+            del self._jobs[job]
+
+    def _change_places(self, own: "_Pods", leaf: int, by: int) -> None:
+        """A job has its first pod under *leaf*, or has none there any more."""
+        uncommon, foundation = own.kinds
+        others = [other for other in own.places if other != leaf]
+        for each in [leaf] * bool(others) + others * (len(others) == 1):
+            if each != NOWHERE:
+                self.crossing[each] += by
+                self.foundation[each] += by * foundation
+        if leaf != NOWHERE:
+            self.uncommon[leaf] += by * uncommon
 
     def _change_kinds(
         self, own: "_Pods", before: tuple[bool, bool], after: tuple[bool, bool]
@@ -147,8 +150,3 @@ class UplinkUsage:
             if leaf != NOWHERE:
                 self.uncommon[leaf] += after[0] - before[0]
                 self.foundation[leaf] += (after[1] - before[1]) * own.crosses
-
-    def _say(self, leaf: int, mark: LeafAnnotation, by: int) -> None:
-        if leaf != NOWHERE:
-            self._said[mark.state, leaf] += by
-            self._sick[leaf] += by * (not mark.healthy)

@@ -42,6 +42,8 @@ class Affinity(Plugin):
 
     def job_valid(self, job_state: JobState) -> str | None:
         """Why the request contradicts the hardware."""
-        job = job_state.job
-        invalid = admit(job, self.view.settings) if job.chips else None
+        job, settings = job_state.job, self.view.settings
+        if job_state.legal_under is settings or not job.chips:
+            return None
+        invalid = admit(job, settings)
         return None if invalid is None else f"{invalid.problem}; hint: {invalid.hint}"

@@ -119,11 +119,11 @@ def _once_placed(job_state: JobState) -> dict[str, int]:
     Those that must start together; where they have a place, the next pod that lacks
     one.
     """
-    used, least = job_state.allocated, job_state.min_resources
+    used, least = job_state.allocated, job_state.facts.min_resources
     if any(used.get(name, 0) < amount for name, amount in least.items()):
         return {r: max(used.get(r, 0), least.get(r, 0)) for r in {**used, **least}}
     lacking = {*job_state.missing}
-    for role, own in job_state.role_ranks:
+    for role, own in job_state.facts.role_ranks:
         if not lacking.isdisjoint(own):
             return plus(used, pod_amounts(job_state.job, role))
     return dict(used)
@@ -223,15 +223,15 @@ def tree_keys(
     gone = {name for name, most in total.items() if sum_used.get(name, 0) >= most}
     if view.unnamed is not None:
         made = (each for each in view.job_states.values() if not each.job.podless)
-        asked = (name for each in made for name in each.total)
+        asked = (name for each in made for name in each.facts.total)
         gone |= {name for name in asked if name not in total}
     for name, job_state in view.job_states.items():
         branch = paths[job_state.job.queue][-1]
         if name in used:
-            branch.jobs.append(_leaf(used[name], job_state.total, total, gone))
+            branch.jobs.append(_leaf(used[name], job_state.facts.total, total, gone))
         else:
             # Jobs that use nothing only say whether the branch wants more.
-            branch.hungry |= not _is_sated(NONE, job_state.total, gone)
+            branch.hungry |= not _is_sated(NONE, job_state.facts.total, gone)
     root.settle(total)
     return {
         name: tuple((each.sated, each.share / each.weight) for each in path)

@@ -30,7 +30,10 @@ class Gang(Plugin):
 
     def job_valid(self, job_state: JobState) -> str | None:
         """Why there are too few pods, of a role or in all."""
-        job, needed = job_state.job, _needed(job_state.job)
+        job = job_state.job
+        if job.min_available is None and not job.roles:
+            return None
+        needed = _needed(job)
         for role, own in _bound_roles(job_state):
             if len(own) < (role.min_available or 0):
                 needs = role.min_available
@@ -41,7 +44,7 @@ class Gang(Plugin):
 
     def job_order(self, job_state: JobState) -> bool:
         """Jobs that lack pods before jobs that have enough."""
-        return self.job_ready(job_state)
+        return _has_enough(job_state, _NONE)
 
     def job_ready(self, job_state: JobState) -> bool:
         """As many pods have a place as must start together, in all and by role."""
@@ -86,16 +89,16 @@ def _bound_roles(job_state: JobState) -> Iterable[tuple[Role, tuple[int, ...]]]:
     job = job_state.job
     if _needed(job) < sum(role.min_available or 0 for role in job.roles):
         return ()
-    return job_state.role_ranks if job.roles else ()
+    return job_state.facts.role_ranks if job.roles else ()
 
 
 def _has_enough(job_state: JobState, promised: AbstractSet[int]) -> bool:
     """Whether pods that have a place and those *promised* one are a whole gang."""
-    if not (job_state.job.roles or job_state.asks_nothing or promised):
-        return job_state.ready >= job_state.min_pods
+    if not (job_state.job.roles or not job_state.facts.total or promised):
+        return job_state.ready >= job_state.facts.min_pods
     placed = job_state.placements.keys() - job_state.terminating
     counted = {*placed, *job_state.finished, *promised, *_undemanding(job_state)}
-    return len(counted) >= job_state.min_pods and all(
+    return len(counted) >= job_state.facts.min_pods and all(
         len(counted.intersection(own)) >= (role.min_available or 0)
         for role, own in _bound_roles(job_state)
     )
@@ -103,7 +106,7 @@ def _has_enough(job_state: JobState, promised: AbstractSet[int]) -> bool:
 
 def _undemanding(job_state: JobState) -> Iterator[int]:
     """Pods without a place that ask for nothing."""
-    for role, own in job_state.role_ranks:
+    for role, own in job_state.facts.role_ranks:
         if not role.chips and not role.demand.resources:
             yield from (n for n in own if n not in job_state.placements)
 

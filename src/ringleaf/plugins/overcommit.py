@@ -21,10 +21,7 @@ from ringleaf.framework.state import SchedulerState
 class OvercommitSettings(
     PluginSettings,
     frozen=True,
-    rename={
-        "factor": "overcommit-factor",
-        "factor_of": "overcommit-factor.<resource>",
-    },
+    rename={"factor": "overcommit-factor", "factor_of": "overcommit-factor.<resource>"},
 ):
     """How much may be admitted, as a multiple of what the cluster has."""
 
@@ -53,7 +50,7 @@ class Overcommit(Plugin):
             }
         # Of pods that are not made yet, quotas are named besides what nodes have.
         rest = None if job_state.job.podless else self.view.unnamed
-        for name, amount in job_state.min_resources.items():
+        for name, amount in job_state.facts.min_resources.items():
             most = self._most.get(name, rest)
             if most is not None and amount and amount + self._taken(name) > most:
                 return Vote.REJECT

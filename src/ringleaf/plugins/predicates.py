@@ -106,6 +106,7 @@ class Predicates(Plugin):
     """Keeps pods off nodes whose ports, pods or labels do not suit them."""
 
     Settings: ClassVar[type[PluginSettings]] = PredicateSettings
+    per_role: ClassVar[frozenset[str]] = frozenset({"Predicate"})
     settings: PredicateSettings
 
     def __init__(self, view: SchedulerState, arguments: Mapping[str, Value]) -> None:

@@ -78,7 +78,7 @@ class Proportion(Plugin):
 
     def share(self, queue: Queue) -> float:
         """How much of its part *queue* uses, of the resource it uses most."""
-        used = self.view.account(queue.name).allocated
+        used = self.view.accounts[queue.name].allocated
         deserved = self.part(queue.name).deserved
         return max((_ratio(used.get(r, 0), n) for r, n in deserved.items()), default=0)
 
@@ -88,7 +88,7 @@ class Proportion(Plugin):
 
     def overused(self, queue: Queue) -> bool:
         """Whether it uses its part or more of every resource that its jobs ask."""
-        account = self.view.account(queue.name)
+        account = self.view.accounts[queue.name]
         asks = any(account.requested.values())
         deserved, used = self.part(queue.name).deserved, account.allocated
         rest = inf if self.view.unnamed is None else self.view.unnamed
@@ -100,7 +100,7 @@ class Proportion(Plugin):
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether it is open, and its part has room for *amounts*."""
-        used = self.view.account(queue.name).allocated
+        used = self.view.accounts[queue.name].allocated
         deserved = self.part(queue.name).deserved
         rest = inf if self.view.unnamed is None else self.view.unnamed
         return queue.is_open and all(
@@ -126,11 +126,11 @@ class Proportion(Plugin):
         queue = self.view.queues.get(job_state.job.queue)
         if queue is None or not queue.is_open:
             return Vote.REJECT
-        account = self.view.account(queue.name)
+        account = self.view.accounts[queue.name]
         limits = self.part(queue.name).capability
         # Of pods that are not made yet, quotas are named besides what nodes have.
         rest = None if job_state.job.podless else self.view.unnamed
-        for name, amount in job_state.min_resources.items():
+        for name, amount in job_state.facts.min_resources.items():
             most = limits.get(name, rest)
             if amount and most is not None and amount + _taken(account, name) > most:
                 return Vote.REJECT
@@ -154,7 +154,7 @@ class Proportion(Plugin):
             queue = job_state.job.queue
             have = left.get(queue)
             if have is None:
-                used = self.view.account(queue).allocated
+                used = self.view.accounts[queue].allocated
                 have = left[queue] = _Left(
                     used, self.part(queue).deserved, self.view.unnamed
                 )

@@ -258,7 +258,7 @@ def _legal(job: Job, settings: Settings) -> Iterator[Job]:
 def warnings_of(job: Job, settings: Settings) -> tuple[str, ...]:
     """What of *job* has no effect, and what the vendor does not promise."""
     asks = job.strategy or job.distributed or job.tor_affinity or job.superpod_affinity
-    if not asks and not job.is_elastic:
+    if not asks and job.min_available is None:
         return ()
     product, network = job.product, job.network
     blocks = network is Network.SUPERPODS

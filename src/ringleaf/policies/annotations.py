@@ -20,19 +20,23 @@ def chip_list(job: Job, placement: Placement) -> str:
     return ",".join(f"{job.product.chip_prefix}-{chip}" for chip in placement.chips)
 
 
-def pod_annotations(
-    cluster: Cluster, placed: Placed, placement: Placement
-) -> dict[str, str]:
-    """The annotations of the pod at *placement*; none for a pod without chips.
+def pod_annotations(cluster: Cluster, placed: Placed) -> list[dict[str, str]]:
+    """The annotations of every pod of *placed*; none for a pod without chips."""
+    several = "true" if placed.job.submitted > 1 else "false"
+    return [
+        _annotations(cluster, placed.job, each, several) if each.chips else {}
+        for each in placed.placements
+    ]
 
-    The rank is written unless the pod came with one.
-    """
-    job, node = placed.job, cluster.index[placement.node]
-    if not placement.chips:
-        return {}
+
+def _annotations(
+    cluster: Cluster, job: Job, placement: Placement, several: str
+) -> dict[str, str]:
+    """The rank is written unless the pod came with one."""
+    node = cluster.index[placement.node]
     written = {
         job.product.resource: chip_list(job, placement),
-        "distributed-job": "true" if job.submitted > 1 else "false",
+        "distributed-job": several,
     }
     role = job.role_by_pod.get(placement.replica) if job.roles else None
     if role is None or not role.ranks:

@@ -173,18 +173,12 @@ class MaskTable:
     def __init__(self, row: Row, n_chips: int) -> None:
         self._table = read(row, n_chips, np.arange(1 << n_chips, dtype=np.uint64))
         self._pods: Ints | None = None
+        self.rank: Callable[[int], int] = self._table.rank.item
+        self.taken: Callable[[int], int] = self._table.taken.item
 
     def ranks(self, usable: Masks) -> Ints:
         """The packed ranks of many masks."""
         return self._table.rank[usable]
-
-    def rank(self, usable: int) -> int:
-        """The packed rank of one mask."""
-        return self._table.rank.item(usable)
-
-    def taken(self, usable: int) -> int:
-        """The chips taken from one mask that fits."""
-        return self._table.taken.item(usable)
 
     def pods(self, usable: Masks) -> Ints:
         """How many pods fit into each of many masks, one after the other."""

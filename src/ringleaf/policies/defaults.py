@@ -20,6 +20,8 @@ from ringleaf.policies.admission import is_legal
 
 def with_defaults(job: Job, settings: Settings, held: Iterable[Placement] = ()) -> Job:
     """*job*, whose pods that run are *held*, with what the settings fill in."""
+    if not (job.assumed or has_defaults(settings)):
+        return job
     given = without_defaults(job)
     found = _with_affinity(given, settings, held)
     return _with_recovery(found, settings)

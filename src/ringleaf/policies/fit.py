@@ -27,12 +27,7 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import MAX_CHIPS, full_mask
 from ringleaf.model.product import Product, Row
 from ringleaf.model.uplinks import NOWHERE
-from ringleaf.policies.chips import (
-    MAX_RANK,
-    NEVER,
-    RowTable,
-    table_of,
-)
+from ringleaf.policies.chips import MAX_RANK, NEVER, RowTable, table_of
 from ringleaf.policies.products import rule_for
 
 REASONS: Final = tuple(Reason)
@@ -90,7 +85,7 @@ class Request(Struct, frozen=True, cache_hash=True, dict=True):
     well_only: bool = False
     """Whether nodes that work, but not well, are not for it."""
 
-    @property
+    @cached_property
     def table(self) -> RowTable:
         """The row's ranks and chips for every mask."""
         if self.row is NO_CHIPS:
@@ -149,10 +144,10 @@ def request_of(job: Job, role: Role | None = None) -> Request:
     chips, demand = (role or job).chips, (role or job).demand
     if not chips:
         return _request(job.product, NO_CHIPS, False, Network.NONE, demand)  # noqa: FBT003
-    row = rule_for(job)[chips]
+    row, network = rule_for(job)[chips], job.network
     well_only = job.recovery.sub_health is not SubHealth.IGNORE
-    network = heeds_network(job)
-    return _request(job.product, row, network, job.network, demand, well_only)
+    heeds = heeds_network(job, network)
+    return _request(job.product, row, heeds, network, demand, well_only)
 
 
 def has_request(job: Job) -> bool:
@@ -173,12 +168,12 @@ def _together(job: Job) -> Role:
     return replace(first, demand=replace(first.demand, resources=resources))
 
 
-def heeds_network(job: Job) -> bool:
+def heeds_network(job: Job, network: Network) -> bool:
     """Whether *job* avoids network-faulty chips: it speaks over the network.
 
     Inside one logical SuperPoD pods speak over the faster one.
     """
-    blocks = job.network is Network.SUPERPODS
+    blocks = network is Network.SUPERPODS
     speaks = job.n_blocks > 1 if blocks else job.replicas > 1
     return job.product.heeds_network and speaks
 

@@ -25,12 +25,7 @@ from ringleaf.policies.superpods import (
     choose_parts,
     superpods_of,
 )
-from ringleaf.policies.switches import (
-    LeafSlice,
-    LeafTable,
-    choose_rows,
-    leaf_table,
-)
+from ringleaf.policies.switches import LeafSlice, LeafTable, choose_rows, leaf_table
 
 
 class NodeAssignment(Struct, frozen=True):
@@ -44,11 +39,7 @@ class NodeAssignment(Struct, frozen=True):
 
 
 def switch_assignments(
-    cluster: Cluster,
-    job: Job,
-    settings: Settings,
-    ranks: Ints,
-    replicas: Sequence[int],
+    cluster: Cluster, job: Job, settings: Settings, ranks: Ints, replicas: Sequence[int]
 ) -> list[NodeAssignment] | None:
     """The nodes of some *replicas* of *job* under the leaves, in their order.
 

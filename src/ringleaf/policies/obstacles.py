@@ -41,21 +41,19 @@ MAX_NAMED = 5
 class Obstacle(Struct, frozen=True):
     """Why the rule refuses, what would help, and the jobs in the way.
 
-    ``others`` are jobs that may be placed instead, each with its words.
+    ``others`` are jobs that may be placed instead, each with its words; ``needs`` says
+    how many nodes more must be free.
     """
 
     because: str = ""
     ways: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     others: tuple[tuple[str, Job], ...] = ()
+    needs: str = ""
 
 
 def job_reasons(
-    cluster: Cluster,
-    request: Request,
-    job: Job,
-    settings: Settings,
-    excluded: Excluded,
+    cluster: Cluster, request: Request, job: Job, settings: Settings, excluded: Excluded
 ) -> NDArray[np.int8]:
     """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
     reasons = node_reasons(cluster, request, excluded)
@@ -98,14 +96,14 @@ def switch_obstacle(
     because = _rule_words(cluster, ground, closed, job, settings)
     if not hints:
         return Obstacle(because)
-    ways = []
+    needs = ""
     short = job.min_chip_pods - len(ground.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
-        ways.append(f"needs {more} with {need_words(request, names_node=False)}")
-    ways += _smaller(ground, job, settings)
+        needs = f"needs {more} with {need_words(request, names_node=False)}"
+    ways = tuple(_smaller(ground, job, settings))
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
-    return Obstacle(because, tuple(ways), tuple(jobs))
+    return Obstacle(because, ways, tuple(jobs), needs=needs)
 
 
 def closed_leaves(ground: LeafTable, job: Job, settings: Settings) -> Flags:

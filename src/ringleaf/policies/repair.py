@@ -22,9 +22,7 @@ from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
-from ringleaf.model.placement import (
-    Placement,
-)
+from ringleaf.model.placement import Placement
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,
@@ -35,12 +33,7 @@ from ringleaf.policies.fit import (
     of_right_product,
     request_of,
 )
-from ringleaf.policies.gang import (
-    NodeAssignment,
-    assign_blocks,
-    cut_into,
-    whole_first,
-)
+from ringleaf.policies.gang import NodeAssignment, assign_blocks, cut_into, whole_first
 from ringleaf.policies.superpods import (
     BlockLayout,
     Superpods,

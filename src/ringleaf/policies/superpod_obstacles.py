@@ -20,9 +20,7 @@ from ringleaf.policies.gang import NodeAssignment, block_layout
 from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, stays_inside
 from ringleaf.policies.repair import missing_replicas, without_pods
 from ringleaf.policies.superpods import BlockLayout, superpods_of
-from ringleaf.policies.switches import (
-    leaf_table,
-)
+from ringleaf.policies.switches import leaf_table
 
 
 def superpod_obstacle(
@@ -40,15 +38,15 @@ def superpod_obstacle(
     because = "" if cut.soft else _room_for_blocks(free, cut)
     if not hints:
         return Obstacle(because)
-    ways = []
+    needs = ""
     if (short := cut.nodes - sum(free.values())) > 0:
         healthy = " with a healthy network" * request.heeds_network
         more = counted(short, "more node")
         need = need_words(request, names_node=False)
-        ways.append(f"needs {more} with {need}{healthy}")
+        needs = f"needs {more} with {need}{healthy}"
     cuts = islice(_other_cuts(job, settings), MAX_TRIES)
     others = tuple((_cut_words(other), other) for other in cuts)
-    return Obstacle(because, tuple(ways), others=others)
+    return Obstacle(because, others=others, needs=needs)
 
 
 def _room_for_blocks(free: Mapping[int, int], cut: BlockLayout) -> str:

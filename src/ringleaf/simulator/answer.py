@@ -58,10 +58,7 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
         body["placements"] = [
             placement_told(cluster, placement) for placement in decision.placements
         ]
-        body["annotations"] = [
-            pod_annotations(cluster, decision, placement)
-            for placement in decision.placements
-        ]
+        body["annotations"] = pod_annotations(cluster, decision)
     elif isinstance(decision, Invalid):
         body |= {
             "verdict": "invalid",
@@ -77,6 +74,8 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
             "message": decision.message,
             "hint": decision.hint,
         }
+        if decision.impossible:
+            body["impossible"] = decision.impossible
     if decision.warnings:
         body["warnings"] = decision.warnings
     return body

@@ -22,6 +22,7 @@ from ringleaf.engine.event import (
     DeletionsKnown,
     Event,
     FaultsKnown,
+    IdleAccountKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
@@ -38,6 +39,7 @@ from ringleaf.engine.event import (
     RunTimesKnown,
     TimerFired,
 )
+from ringleaf.framework.idle_budget import EndedReservation, IdleAccount
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.demand import (
@@ -61,7 +63,6 @@ from ringleaf.model.fault import (
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import chips_of, full_mask
-from ringleaf.model.moving import Moving
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.run_time import RunTime, base_name
@@ -253,7 +254,7 @@ def job(value: Job) -> Plain:
     found |= {} if value.preempts else {"preempts": False}
     found |= {"tor-affinity": "null"} if TOR_AFFINITY in value.declined else {}
     found |= {"fault-scheduling": "off"} if FAULT_SCHEDULING in value.declined else {}
-    found |= recovery(value.recovery) | _moving(value.moving)
+    found |= recovery(value.recovery)
     return found | {"created": whole(value.created)}
 
 
@@ -263,20 +264,6 @@ def _origin(value: Job) -> Plain:
     found = {"user": user} if user else {}
     usual = base_name(value.name) if user else ""
     return found | ({} if name == usual else {"program": name})
-
-
-def _moving(value: Moving | None) -> Plain:
-    """What a job says of being moved, as keys of the job."""
-    if value is None:
-        return {}
-    found: Plain = {"movable": True}
-    if value.restart_s:
-        found["restart-seconds"] = whole(value.restart_s)
-    times = {
-        "checkpointed-at": value.checkpointed_at,
-        "checkpoint-seconds": value.checkpoint_s,
-    }
-    return found | _times(times)
 
 
 def _run_time(value: RunTime) -> Plain:
@@ -293,6 +280,32 @@ def run_series(value: RunSeries) -> Plain:
     found: Plain = {"by": str(value.by), "queue": value.queue}
     found |= _kept({"user": value.user, "name": value.name, "chips": value.chips})
     return found | {"steps": [*value.steps]}
+
+
+def idle_time(value: IdleAccount) -> Plain:
+    """``idle-time-known``."""
+    kept = [
+        {"until": whole(until), "chip-seconds": whole(amount)}
+        for until, amount in value.buckets
+    ]
+    return _kept(
+        {
+            "kept-idle": kept,
+            "budget-spent": value.is_spent,
+            "reservations": [*map(ended_reservation, value.ended)],
+        }
+    )
+
+
+def ended_reservation(value: EndedReservation) -> Plain:
+    """One of ``reservations`` of ``idle-time-known``."""
+    return {
+        "job": value.job,
+        "outcome": str(value.outcome),
+        "since": whole(value.since),
+        "until": whole(value.until),
+        "chip-seconds": whole(value.kept_idle),
+    }
 
 
 def recovery(value: Recovery) -> Plain:
@@ -327,7 +340,6 @@ def record(value: Record) -> Plain:
             "deleted": [*value.deleted],
             "retries-used": value.retries_used,
             "is-over": value.is_over,
-            "moved-for": value.moved_for,
         }
     )
     return found | _times({"deleted-at": value.deleted_at, "stuck-at": value.stuck_at})
@@ -562,6 +574,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         RunTimesKnown: lambda e: {
             "run-times-known": [run_series(each) for each in e.series]
         },
+        IdleAccountKnown: lambda e: {"idle-time-known": idle_time(e.account)},
         NodesChanged: lambda e: {"nodes": [node(each) for each in e.nodes]},
         NodesGone: lambda e: {"nodes-gone": [*e.names]},
         LeavesChanged: lambda e: {"leaves": leaves(e.leaves)},

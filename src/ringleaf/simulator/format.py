@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from ringleaf.framework.idle_budget import MOST_BUCKETS, Outcome
 from ringleaf.model.demand import Effect, Match, Operator
 from ringleaf.model.fault import Cause, Down, FaultMode, RestartScope, SubHealth
 from ringleaf.model.job_labels import Firmness, Schema, Strategy
@@ -254,10 +255,6 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     preempts: bool = True
     critical: bool = False
     podless: bool = False
-    movable: bool = False
-    restart_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0
-    checkpointed_at: Moment | None = None
-    checkpoint_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
     created: Moment | None = None
     waiting_since: Moment | None = None
     fault_scheduling: FaultMode | UnsetType = UNSET
@@ -372,7 +369,6 @@ class RecordEntry(_Entry, frozen=True):
     stuck_at: Moment | None = None
     retries_used: Index = 0
     is_over: bool = False
-    moved_for: str = ""
 
 
 class RepairEntry(_Entry, frozen=True):
@@ -391,6 +387,33 @@ class RunSeriesEntry(_Entry, frozen=True):
     name: str = ""
     chips: Index = 0
     steps: list[Index] = field(default_factory=list)
+
+
+class KeptIdleEntry(_Entry, frozen=True):
+    """One of ``kept-idle`` of ``idle-time-known``."""
+
+    until: Moment
+    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
+
+
+class EndedReservationEntry(_Entry, frozen=True):
+    """One of ``reservations`` of ``idle-time-known``."""
+
+    job: str
+    outcome: Outcome
+    since: Moment
+    until: Moment
+    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0.0
+
+
+class IdleTimeEntry(_Entry, frozen=True):
+    """``idle-time-known``: what reservations kept idle."""
+
+    kept_idle: Annotated[list[KeptIdleEntry], Meta(max_length=MOST_BUCKETS)] = field(
+        default_factory=list
+    )
+    budget_spent: bool = False
+    reservations: list[EndedReservationEntry] = field(default_factory=list)
 
 
 class FaultEntry(_Entry, frozen=True):
@@ -430,6 +453,7 @@ class EventEntry(_Entry, frozen=True):
     faults_known: list[FaultEntry] | UnsetType = UNSET
     deletions_known: list[DeletionEntry] | UnsetType = UNSET
     run_times_known: list[RunSeriesEntry] | UnsetType = UNSET
+    idle_time_known: IdleTimeEntry | UnsetType = UNSET
     nodes: list[NodeEntry] | UnsetType = UNSET
     nodes_gone: list[str] | UnsetType = UNSET
     leaves: dict[str, LeafEntry] | UnsetType = UNSET
@@ -594,10 +618,6 @@ WANTED: Final[Mapping[str, str]] = {
     "preempts": "true or false",
     "critical": "true or false",
     "podless": "true or false",
-    "movable": "true or false",
-    "restart-seconds": "a number of seconds from 0",
-    "checkpointed-at": _TIME,
-    "checkpoint-seconds": "a number of seconds from 0",
     "most": "a whole number from 1 to 1000000",
     "created": _TIME,
     "waiting-since": _TIME,
@@ -644,6 +664,12 @@ WANTED: Final[Mapping[str, str]] = {
     "faults-known": "a list of faults",
     "deletions-known": "a list of jobs and how many of their pods were deleted",
     "run-times-known": "a list of running times of similar jobs",
+    "idle-time-known": "a mapping: what reservations kept idle",
+    "kept-idle": "a list of times and chip-seconds",
+    "chip-seconds": "a number from 0",
+    "budget-spent": "true or false",
+    "reservations": "a list of reservations that have ended",
+    "outcome": f"one of {', '.join(Outcome)}",
     "pods": _FROM_0,
     "ailments": "a list of pods and what is wrong with them",
     "cause": f"one of {', '.join(Cause)}",
@@ -656,7 +682,6 @@ WANTED: Final[Mapping[str, str]] = {
     "stuck-at": _TIME,
     "retries-used": _FROM_0,
     "is-over": "true or false",
-    "moved-for": "the name of a job",
     "where": "a node or a job",
     "part": "text",
     "seen": _TIME,
@@ -717,6 +742,8 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (EventEntry, "queue"): "a mapping: a queue",
     (ThenEntry, "queue"): "a mapping: a queue",
     (StepEntry, "at"): _TIME,
+    (KeptIdleEntry, "until"): _TIME,
+    (EndedReservationEntry, "until"): _TIME,
 }
 
 

@@ -122,7 +122,7 @@ def let_go(engine: Engine, name: str, statement: Statement) -> None:
     """Release what is reserved or held for the job, until *statement* ends."""
     if name in engine.reservations:
         statement.drop(engine.reservations[name].owner)
-    engine.cycle.repairs.let_go(name, statement)
+    engine.cycle.failures.repairs.let_go(name, statement)
 
 
 def asking(engine: Engine, name: str, job: Job) -> Job:
@@ -243,7 +243,7 @@ def line_of(run: Run, name: str) -> Line | None:
 def queue_told(engine: Engine, name: str) -> Plain:
     """A queue as plain values: its weight, what it uses, what it deserves now."""
     view = engine.view
-    queue, account = view.queues.get(name), view.account(name)
+    queue, account = view.queues.get(name), view.accounts[name]
     if queue is None:
         return {"name": name}
     proportion = engine.cycle.framework.votes.plugins.get("proportion")

@@ -18,6 +18,7 @@ from ringleaf.engine.event import (
     DeletionsKnown,
     Event,
     FaultsKnown,
+    IdleAccountKnown,
     JobArrived,
     JobGone,
     LeavesChanged,
@@ -34,6 +35,7 @@ from ringleaf.engine.event import (
     RunTimesKnown,
     TimerFired,
 )
+from ringleaf.framework.idle_budget import EndedReservation, IdleAccount
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
@@ -53,6 +55,7 @@ from ringleaf.simulator.format import (
     DeletionEntry,
     EventEntry,
     FaultEntry,
+    IdleTimeEntry,
     JobEndEntry,
     LeafEntry,
     NodeEntry,
@@ -297,7 +300,6 @@ class Reader(Struct, frozen=True):
             stuck_at=given.stuck_at,
             retries_used=given.retries_used,
             is_over=given.is_over,
-            moved_for=given.moved_for,
         )
         return RepairKnown(entry.job, record)
 
@@ -331,6 +333,24 @@ class Reader(Struct, frozen=True):
                     steps=tuple(each.steps),
                 )
                 for each in entries
+            )
+        )
+
+    def _idle_time_known(self, _path: str, entry: IdleTimeEntry) -> Event:
+        return IdleAccountKnown(
+            IdleAccount(
+                tuple((each.until, each.chip_seconds) for each in entry.kept_idle),
+                entry.budget_spent,
+                tuple(
+                    EndedReservation(
+                        each.job,
+                        each.since,
+                        each.until,
+                        each.chip_seconds,
+                        each.outcome,
+                    )
+                    for each in entry.reservations
+                ),
             )
         )
 
@@ -412,6 +432,7 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "faults-known": FaultsKnown,
         "deletions-known": DeletionsKnown,
         "run-times-known": RunTimesKnown,
+        "idle-time-known": IdleAccountKnown,
         "nodes": NodesChanged,
         "nodes-gone": NodesGone,
         "leaves": LeavesChanged,

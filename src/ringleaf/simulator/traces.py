@@ -11,7 +11,7 @@ import gzip
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil, inf, nan
@@ -353,7 +353,7 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
         has = brief_text(", ".join(header))
         raise BadInput(
             f"{file}: the header is {has!r}, which no mapping fits ({_known()})",
-            _apart(header) or "name the columns: submit=…,duration=…,chips=…",
+            apart_hint(header) or "name the columns: submit=…,duration=…,chips=…",
         )
     if columns in MAPPINGS:
         return MAPPINGS[columns]
@@ -366,7 +366,7 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
     return _own(columns)
 
 
-def _apart(header: Row) -> str | None:
+def apart_hint(header: Sequence[str]) -> str | None:
     """A hint where columns are separated by something else than commas."""
     signs = {";": "semicolons", "\t": "tabs", "|": "bars"}
     if len(header) > 1:
@@ -420,7 +420,7 @@ def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:
             raise BadInput(
                 f"{file}: no column {brief(name)} for {key}, want one of "
                 f"{brief_text(', '.join(header))}",
-                _apart(header) or _near(name, header),
+                apart_hint(header) or _near(name, header),
             )
         places.append(header.index(name) if name else -1)
     return tuple(places)

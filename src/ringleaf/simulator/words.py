@@ -75,6 +75,7 @@ _EVENTS: Final[Mapping[str, Callable[[Any], str]]] = {
     ),
     "deletions-known": lambda deletions: f"{_sum(deletions)} because of faults earlier",
     "run-times-known": lambda _series: "running times were known already",
+    "idle-time-known": lambda _account: "what reservations kept idle was known already",
     "nodes": lambda nodes: f"new or changed nodes: {_names(list(map(_node, nodes)))}",
     "nodes-gone": lambda names: f"nodes {_names(names)} are gone",
     "leaves": lambda _leaves: "the list of leaf switches changed",

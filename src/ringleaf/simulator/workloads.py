@@ -6,7 +6,7 @@ however many are drawn at a time.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -171,15 +171,26 @@ WORKLOADS: Final[Mapping[str, Preset]] = {preset.name: preset for preset in _PRE
 """Every preset by its name."""
 
 
-SUITS: Final[Mapping[str, int]] = {
-    "kalos": 2000,
-    "helios-gang": 500,
-    "philly": 128,
-    "pai": 0,
-}
-"""Workload -> the chips of the smallest cluster that it suits, the largest first.
+class Suits(NamedTuple):
+    """The clusters that a workload suits, and a first run with it."""
 
-On a smaller one its largest jobs take so much of the cluster that they wait for days.
+    chips: int
+    """Of the smallest cluster."""
+    load: float
+    """The load at which so many *jobs* wait for hours, on a cluster of middle size."""
+    jobs: int
+
+
+SUITS: Final[Mapping[str, Suits]] = {
+    "kalos": Suits(2000, load=0.8, jobs=2000),
+    "helios-gang": Suits(500, load=1.1, jobs=2000),
+    "philly": Suits(128, load=0.9, jobs=6000),
+    "pai": Suits(0, load=0.9, jobs=2000),
+}
+"""By workload, the one with the largest jobs first.
+
+On a smaller cluster its largest jobs take so much of it that they wait for days.
+docs/compare.md says what was measured with these loads.
 """
 
 
@@ -189,7 +200,7 @@ def suited(chips: int) -> str:
     >>> suited(4096), suited(1024), suited(192), suited(32)
     ('kalos', 'helios-gang', 'philly', 'pai')
     """
-    return next(name for name, least in SUITS.items() if chips >= least)
+    return next(name for name, suits in SUITS.items() if chips >= suits.chips)
 
 
 def workload(

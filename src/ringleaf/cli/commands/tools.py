@@ -31,14 +31,18 @@ class Table(NamedTuple):
 
     node: Annotated[
         str | None,
-        Option("COLUMN", "Column with the node.", default="the first"),
+        Option(
+            "COLUMN",
+            "Column with the node.",
+            default="node, name, host, hostname, ip or server_ip, else the first",
+        ),
     ] = None
     leaf: Annotated[
         str | None,
         Option(
             "COLUMN[,COLUMN...]",
             "Columns that together name the leaf.",
-            default="the last, with rooms and other locations before it",
+            default="leaf, tor, switch or rack, with rooms and other wider locations",
         ),
     ] = None
 
