@@ -204,8 +204,8 @@ class PlacementAttempt:
                 return False
             chips = request.table.taken(free.item(node) & allowed.item(node))
             block = job.block_of(replica) if blocks else None
-            seat = NodeAssignment(replica, node, chips, block)
-            placed.append(self._hold(statement, seat, request))
+            seat = NodeAssignment(replica, node, block=block)
+            placed.append(self._hold(statement, seat, chips, request))
         return len(replicas) <= room
 
     def _together(self, statement: Statement) -> list[Placement] | None:
@@ -312,18 +312,18 @@ class PlacementAttempt:
         """Choose chips of the seat's node, unless it has some, and hold them (D18)."""
         cluster, node = self._session.cluster, seat.node
         request = request or request_of(self._job, self._roles.get(seat.replica))
-        if seat.chips is None:
+        chips = seat.chips
+        if chips is None:
             allowed = allowed_chips(cluster, request)
             usable = cluster.free.item(node) & allowed.item(node)
-            seat = replace(seat, chips=request.table.taken(usable))
-        return self._hold(statement, seat, request)
+            chips = request.table.taken(usable)
+        return self._hold(statement, seat, chips, request)
 
     def _hold(
-        self, statement: Statement, seat: NodeAssignment, request: Request
+        self, statement: Statement, seat: NodeAssignment, chips: int, request: Request
     ) -> Placement:
-        """A pod holds the chips of its seat."""
-        job, role, chips = self._job, self._roles.get(seat.replica), seat.chips
-        assert chips is not None
+        """A pod holds *chips* of its seat's node."""
+        job, role = self._job, self._roles.get(seat.replica)
         assert chips.bit_count() == request.row.asked, "a seat without its chips"
         mark, demand = seat.mark or NO_MARK, (role or job).demand
         written = written_order(request.row, chips)
