@@ -132,7 +132,8 @@ def test_the_last_policy_cannot_be_hidden(page: Page) -> None:
 def test_an_axis_fits_the_policies_that_are_shown(page: Page, tmp_path: Path) -> None:
     """The tallest line is hidden, and the axis ends lower; then all differ by little.
 
-    With all of them the values differ by hundreds, so that the axis is logarithmic.
+    With all of them the values differ by a factor of 100 or more, so that the axis is
+    logarithmic.
     """
     text = Path(page.run("location.pathname")).read_text(encoding="utf-8")
     head, mark, rest = text.partition('id="figures">')

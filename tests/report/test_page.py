@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ringleaf.report.contest import RELEVANT
 from ringleaf.report.measures import duration, share
 from ringleaf.report.page import page, write_report
-from ringleaf.report.results import Results, Run
+from ringleaf.report.results import Estimate, Measured, Results, Run
 from ringleaf.report.scene import SITE, films_of, fit
 from ringleaf.simulator.film import Stills, packed, unpacked
 from ringleaf.study.compare import compared
@@ -530,3 +530,64 @@ def test_what_nobody_waits_for_is_no_cause() -> None:
     keys = text[: text.index('id="figures"')]
     assert "not enough chips free" in keys
     assert "the quota of the queue" not in keys
+
+
+def test_a_card_that_is_0_for_every_policy_gives_way_to_the_wait_time() -> None:
+    waits = {"ringleaf": 60.0, "a": 90.0}
+    runs = [
+        plain_run(
+            policy,
+            leaves={"conflicts": 0.0},
+            chips={"fragmentation": 0.0},
+            wait_s={
+                "all": {"mean": wait},
+                "by_size": {">256": {"n": 1, "mean": 2 * wait}},
+            },
+        )
+        for policy, wait in waits.items()
+    ]
+
+    text = page(Results(runs, [*compared(runs, "ringleaf")]))
+
+    titles = re.findall(r'<div class="tile"><h3>(.*?)</h3>', text)
+    assert titles == [
+        "Wait time (mean)",
+        "Wait time, gangs &gt; 64 chips",
+        "Stranded chips",
+    ]
+
+
+def test_differences_are_told_as_precisely_as_they_matter() -> None:
+    read = Reader(page(noisy()))
+
+    wait, used, slow = (
+        read.row(title)
+        for title in ("Wait time (mean)", "Effective utilization", "Slowdown")
+    )
+    assert "x)" not in wait[2]
+    assert "about 0 points" in used[2]
+    assert "1 to 7.73" in slow[1]
+    assert "95 % confidence interval below, cut to what is possible" in read.texts["p"]
+
+
+def noisy() -> Results:
+    """Two seeds, whose figures hardly differ between policies."""
+    runs = [plain_run(policy, seed) for policy in ("ringleaf", "a") for seed in (0, 1)]
+    values = {
+        "wait_s.all.mean": (100.0, 104.3),
+        "use.effective_utilisation": (0.5, 0.50001),
+        "bounded_slowdown.all.mean": (3.0, 3.1),
+    }
+    found = []
+    for key, (own, other) in values.items():
+        gap = other - own
+        found += [
+            Measured(key, "ringleaf", Estimate(own, own - 4.73, own + 4.73, 2)),
+            Measured(
+                key,
+                "a",
+                Estimate(other, other - 4.73, other + 4.73, 2),
+                Estimate(gap, gap - 0.0001, gap + 0.0001, 2),
+            ),
+        ]
+    return Results(runs, found)

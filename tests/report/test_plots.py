@@ -86,7 +86,7 @@ def test_a_caption_tells_how_many_runs_a_figure_is_the_mean_of() -> None:
         figure = plot_conflicts(results)
         assert figure is not None
         captions.append(" ".join(figure.texts[0].get_text().split()))
-    assert "; means over 2 seeds, lines are 95% confidence intervals. " in captions[0]
+    assert "; means over 2 seeds, lines are 95 % confidence intervals. " in captions[0]
     assert "; one run each. " in captions[1]
 
 

@@ -145,7 +145,7 @@ def test_a_verdict_tells_what_is_much_worse_within_chance() -> None:
         *measured(UTILISATION, 0.89, 0.9, sure=0.5),
     )
 
-    how = "not significant, but more than 10% of the mean"
+    how = "not significant, but more than 10 % of the larger value"
     assert lost(given) == [(WAIT, 7200.0, {"other": 3600.0}, how)]
 
 

@@ -232,11 +232,7 @@ def _placed(table: Table, contest: Contest, policy: str) -> dict[str, Any] | Non
 def _interval(
     measure: Measure, own: float, gap: Estimate | None
 ) -> tuple[float | None, float | None]:
-    """The interval of the difference, from the reference's own value on.
-
-    No measure is below 0, no share above 1.
-    """
+    """The interval of the difference, from the reference's value on, as possible."""
     if gap is None or gap.low is None or gap.high is None:
         return None, None
-    most = 1.0 if measure.written is share else float("inf")
-    return max(0.0, own + gap.low), min(most, own + gap.high)
+    return measure.cut(own + gap.low, own + gap.high)

@@ -104,6 +104,7 @@ class Measure(Struct, frozen=True):
         written: How its values are written.
         noun: Its name in the middle of a sentence.
         short: Its name over a narrow column, in lines; empty is the title.
+        least: The lowest value that is possible.
 
     """
 
@@ -114,6 +115,18 @@ class Measure(Struct, frozen=True):
     written: Callable[[float], str] = number
     noun: str = ""
     short: str = ""
+    least: float = 0.0
+
+    def cut(self, low: float, high: float) -> tuple[float, float]:
+        """An interval without what is not possible; no share is above 1.
+
+        >>> measure_of("bounded_slowdown.all.mean").cut(-0.5, 7.5)
+        (1.0, 7.5)
+        >>> measure_of("use.utilisation").cut(-0.5, 7.5)
+        (0.0, 1.0)
+        """
+        most = 1.0 if self.written is share else float("inf")
+        return max(self.least, low), min(most, high)
 
     @property
     def head(self) -> str:
@@ -173,7 +186,7 @@ MEASURES: Final = (
             duration, "longest wait time of the largest gangs", "Longest\nwait"),
     Measure("bounded_slowdown.all.mean", "Slowdown",
             "Time from submission to end over the time a job runs alone; 1 is ideal.",
-            DOWN, number, "slowdown"),
+            DOWN, number, "slowdown", least=1.0),
     Measure("jct_s.all.mean", "Job completion time (mean)",
             "From submission to end, mean over jobs.", DOWN, duration,
             "mean job completion time", "JCT\nmean"),

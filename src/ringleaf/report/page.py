@@ -28,6 +28,7 @@ from ringleaf.report.measures import (
     measure_of,
     number,
     share,
+    tick,
 )
 from ringleaf.report.results import Results, Run
 from ringleaf.report.scene import films_of
@@ -206,6 +207,8 @@ TILES: Final = (
     Tile("Effective utilization", ("use.effective_utilisation",)),
     Tile("Stranded chips", ("chips.fragmentation",)),
 )
+INSTEAD: Final = "wait_s.all.mean"
+"""The measure of a card whose own measures are 0 for every policy."""
 MORE: Final = (
     "wait_s.all.p95",
     "wait_s.by_size.1.mean",
@@ -240,7 +243,7 @@ def _verdict(results: Results) -> Iterator[str]:
         "".join(map(_warning, results.warnings)),
         "".join(f'<p class="short">{escape(each.text)}</p>' for each in short),
         _never_started(table),
-        f'<div class="tiles">{"".join(_tile(table, tile) for tile in TILES)}</div>',
+        f'<div class="tiles">{"".join(_tiles(table))}</div>',
         NO_SCRIPT,
         *_rows(results, known),
         _worse(results),
@@ -282,16 +285,27 @@ def _never_started(table: Table) -> str:
     )
 
 
-def _tile(table: Table, tile: Tile) -> str:
+def _tiles(table: Table) -> Iterator[str]:
+    """The cards; for one measure that is 0 for every policy the mean wait time."""
     reference = table.results.reference
-    first = tile.keys[0]
-    known = map(table.compared, tile.keys)
-    keys = [key for key in known if table.value(key, reference) is not None]
-    if not keys:
-        return ""
-    measure = measure_of(keys[0])
-    title = tile.title if keys[0] == first else measure.title
-    own, contest = table.value(keys[0], reference), contest_of(table, keys[0])
+    chosen = []
+    for tile in TILES:
+        known = map(table.compared, tile.keys)
+        keys = [key for key in known if table.value(key, reference) is not None]
+        chosen += [(tile, key) for key in keys[:1]]
+    instead = table.compared(INSTEAD)
+    is_free = table.tells(measure_of(instead)) and all(k != instead for _t, k in chosen)
+    for tile, key in chosen:
+        if is_free and not table.tells(measure_of(key)):
+            key, is_free = instead, False  # noqa: PLW2901 - another measure
+        yield _tile(table, tile, key)
+
+
+def _tile(table: Table, tile: Tile, key: str) -> str:
+    reference = table.results.reference
+    measure = measure_of(key)
+    title = tile.title if key == tile.keys[0] else measure.title
+    own, contest = table.value(key, reference), contest_of(table, key)
     assert own is not None
     one = has_one_seed(table.results)
     beside = _beside(contest, one_seed=one) if contest is not None else ""
@@ -414,12 +428,12 @@ def _rows(results: Results, known: Sequence[Contest]) -> Iterator[str]:
     caption = " ".join(
         (
             f"A dot is a policy; the upright line is {reference}.",
-            f"A horizontal line is the {results.confidence:.0%} confidence interval of "
-            f"the difference to {reference}, paired by seed: where it crosses the "
+            f"A horizontal line is the {tick(results.confidence)} confidence interval "
+            f"of the difference to {reference}, paired by seed: where it crosses the "
             "upright line, the difference is not significant."
             if sure
             else alike(results),
-            "Axes are logarithmic where values differ by hundreds.",
+            "Axes are logarithmic where values differ by a factor of 100 or more.",
         )
     )
     yield f'<div class="bar">{_legend(results)}<span class="tools"></span></div>'
@@ -586,7 +600,8 @@ def _waiting(data: Mapping[str, Any]) -> Iterator[str]:
         "pending jobs, mean over time",
         "From the reasons that each scheduler gives and from what is free. Baselines "
         "give fewer reasons than Ringleaf: without one, the oldest pending job counts "
-        "as scattered, and the others as behind it.",
+        "as scattered, and the others as behind it; their quota includes admission "
+        "(enqueue, overcommit).",
         "data-causes",
         f'<div class="parts">{keys}</div>',
     )

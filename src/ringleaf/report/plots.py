@@ -258,7 +258,7 @@ def plot_conflicts(results: Results) -> "Figure | None":
     conflicts = _values(table, "leaves.conflicts", policies)
     if not any(value.mean for value in conflicts.values()):
         return None
-    lines = f", lines are {results.confidence:.0%} confidence intervals"
+    lines = f", lines are {tick(results.confidence)} confidence intervals"
     caption = (
         f"{summary(results)}; {_played(results, lines)}. Conflicts: over all leaves, "
         "jobs that use its links to the spine beyond the first. Effective: jobs that "

@@ -14,12 +14,15 @@ from ringleaf.report.measures import (
     measure_of,
     number,
     share,
+    tick,
 )
 from ringleaf.report.results import Bound, Estimate, Results
 from ringleaf.report.verdict import alike, has_one_seed
 
 MOST_COLUMNS: Final = 7
 """Policies that stand side by side; more of them flow below each measure."""
+ALIKE: Final = 0.05
+"""Values that differ by no larger part are no multiple of each other."""
 WISHES: Final = {Better.UP: "Higher is better.", Better.DOWN: "Lower is better."}
 
 
@@ -85,8 +88,9 @@ def _read_as(results: Results) -> str:
             return f"Means over {runs} seeds. {alike(results)}".strip()
         return "With one seed significance is unknown, so nothing is coloured."
     return (
-        f"Means over seeds, with the {results.confidence:.0%} confidence interval "
-        "below; then the difference, paired by seed, with its own. "
+        f"Means over seeds, with the {tick(results.confidence)} confidence interval "
+        "below, cut to what is possible; then the difference, paired by seed, with its "
+        "own, which is not cut. "
         f"Colours mark significant differences. {alike(results)}"
     ).strip()
 
@@ -116,6 +120,7 @@ def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator
     assert own is not None
     assert value is not None
     told, kind = f"{_signed(measure, gap.mean)}{_ratio(measure, own, value)}", ""
+    told = f"about {told}" if told == "0 points" else told
     standing = standing_of(table, measure, policy)
     if (
         standing is not Standing.EVEN
@@ -134,29 +139,36 @@ def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator
 
 
 def _ratio(measure: Measure, own: Estimate, value: Estimate) -> str:
-    """How many times *own* the other value is, unless points say so.
+    """How many times *own* the other value is, unless points say so, or hardly more.
 
     >>> _ratio(measure_of("wait_s.all.mean"), Estimate(120.0), Estimate(648.0))
     ' (5.4x)'
+    >>> _ratio(measure_of("wait_s.all.mean"), Estimate(120.0), Estimate(125.0))
+    ''
     """
     if measure.written is share or not own.mean:
         return ""
-    return f" ({number(float(f'{value.mean / own.mean:.2g}'))}x)"
+    ratio = value.mean / own.mean
+    if abs(ratio - 1) <= ALIKE:
+        return ""
+    return f" ({number(float(f'{ratio:.2g}'))}x)"
 
 
 def _signed(measure: Measure, value: float) -> str:
+    """A difference with its sign.
+
+    >>> [_signed(measure_of("use.utilisation"), v) for v in (0.0123, -0.0002, -0.004)]
+    ['+1.2 points', '0 points', '-0.4 points']
+    """
     if measure.written is share:
-        points = 100 * value
-        return f"{points:+.1f} points" if abs(points) >= 1 else f"{points:+.2g} points"
+        points = round(100 * value, 1)
+        return f"{points:+.1f} points" if points else "0 points"
     return f"{'+' if value > 0 else ''}{measure.written(value)}"
 
 
 def _interval(measure: Measure, value: Estimate) -> str:
-    """Where the mean is likely to be; no measure is below 0, no share above 1."""
+    """Where the mean is likely to be, as far as that is possible."""
     if value.low is None or value.high is None:
         return ""
-    low, high = max(0.0, value.low), value.high
-    if measure.written is share:
-        high = min(1.0, high)
-    told = [measure.written(each) for each in (low, high)]
+    told = [measure.written(each) for each in measure.cut(value.low, value.high)]
     return "" if told[0] == told[1] else f"<small>{' to '.join(told)}</small>"

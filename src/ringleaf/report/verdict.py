@@ -22,6 +22,7 @@ from ringleaf.report.measures import (
     duration,
     listed,
     measure_of,
+    tick,
     value_of,
 )
 from ringleaf.report.results import Estimate, Results
@@ -30,7 +31,7 @@ from ringleaf.report.unstarted import unstarted_words
 FAR: Final = 0.1
 """Differences above this part of a value are told even if not significant."""
 SIGNIFICANT: Final = "significant"
-LIKELY: Final = f"not significant, but more than {FAR:.0%} of the mean"
+LIKELY: Final = f"not significant, but more than {tick(FAR)} of the larger value"
 TWO: Final = 2
 """Policies; with more of them the best baseline may be another one."""
 
@@ -594,7 +595,7 @@ def _significance(results: Results) -> Finding:
         "Significance",
         f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
         f"at the same times. A difference is significant where its "
-        f"{results.confidence:.0%} confidence interval, paired by seed, excludes 0, "
+        f"{tick(results.confidence)} confidence interval, paired by seed, excludes 0, "
         f"and it is at least the smallest relevant one: {RELEVANT}.{told}",
     )
 
