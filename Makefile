@@ -43,6 +43,7 @@ bench: $(VENV)/.dev testbed
 	@$(BIN)/python benchmarks/gangs.py
 	@$(BIN)/python benchmarks/cycle.py
 	@$(BIN)/python benchmarks/evict.py
+	@$(BIN)/python -m benchmarks.rearrange
 	@$(BIN)/python benchmarks/simulate.py
 	@$(BIN)/python benchmarks/metrics.py
 	@$(BIN)/python benchmarks/optimum.py

@@ -222,6 +222,13 @@ def test_the_defaults_of_action_arguments() -> None:
             "maxCandidateNodesAbsolute": 100,
         },
         "reclaim": {**cache, **evicting},
+        "rearrange": {
+            "moves-per-hour": 10,
+            "least-benefit": 10,
+            "wait-seconds": 300,
+            "look-every-seconds": 60,
+            "preview": False,
+        },
     }
 
 

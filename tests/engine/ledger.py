@@ -88,6 +88,8 @@ class Ledger:
         """Victim -> its evictors, since a job arrived last."""
         self.evictors: dict[str, set[str]] = {}
         """Victim -> its evictors, ever."""
+        self.moving: dict[str, tuple[Placement, ...]] = {}
+        """Job -> where it is to start again."""
         self.wards = Wards()
         """What is wrong with pods, and which may be deleted because of it."""
 
@@ -228,7 +230,11 @@ class Ledger:
                     pods = {(said.job, n) for n in said.replicas}
                     self.ending |= pods & self.pods.keys()
                 self.counts["deleted"] += 1
+            case PersistRepair(_job, record) if record and record.moved_for:
+                self._move(said)
+                self.wards.remember(said, self)
             case PersistRepair():
+                self.moving.pop(said.job, None)
                 self.wards.remember(said, self)
             case AskToExit():
                 self.wards.ask(said, self)
@@ -308,7 +314,9 @@ class Ledger:
         assert job.preemptable, f"not to be evicted: {said}"
         assert not job.critical, f"of the system: {said}"
         evictor = self.jobs[said.by]
-        if said.action == "preempt":
+        if said.action == "rearrange":
+            self._evict_moved(said)
+        elif said.action == "preempt":
             assert evictor.queue == job.queue
             assert evictor.priority > job.priority
         else:
@@ -320,12 +328,37 @@ class Ledger:
         assert not left or not whole or len(left) + done >= job.min_pods, (
             f"half a gang stays: {said}"
         )
+        self.ending |= pods
+        if said.action == "rearrange":
+            return
         assert said.job not in self.quiet, f"evicted again: {said}"
         assert said.job not in self.evictors.get(said.by, ()), f"ping-pong: {said}"
         self.quiet.setdefault(said.job, set()).add(said.by)
         self.evictors.setdefault(said.job, set()).add(said.by)
-        self.ending |= pods
         self.counts["evicted"] += 1
+
+    def _move(self, said: PersistRepair) -> None:
+        """A job is to be moved: all of its new place is free, and for no other job."""
+        assert said.record is not None
+        places = said.record.placements
+        assert {place.replica for place in places} == {
+            n for name, n in self.pods if name == said.job
+        }, f"not all of it is moved: {said}"
+        for place in places:
+            self._is_free(self._use(self.jobs[said.job], place))
+        mine = {(p.node, chip) for p in places for chip in p.chips}
+        others = (p for own in self.moving.values() for p in own)
+        assert not mine & {(p.node, chip) for p in others for chip in p.chips}
+        self.moving[said.job] = places
+
+    def _evict_moved(self, said: Evict) -> None:
+        """A job that is moved says so, loses all its pods, and has its new place."""
+        job, evictor = self.jobs[said.job], self.jobs[said.by]
+        assert job.moving is not None, f"not movable: {said}"
+        assert job.priority <= evictor.priority, f"of a higher priority: {said}"
+        assert said.job in self.moving, f"no new place was written down: {said}"
+        assert {*said.replicas} == {n for name, n in self.pods if name == said.job}
+        self.counts["moved"] += 1
 
     # What it comes to.
 

@@ -49,6 +49,8 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Schema
+from ringleaf.model.moving import Moving
+from ringleaf.model.placement import Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
@@ -63,6 +65,12 @@ NO_GANG_VOTE = (
     ("priority", {"name": "gang", "enablePreemptable": False}, "conformance"),
     ("overcommit", "drf", "predicates", "proportion", "nodeorder"),
 )
+MOVES = {
+    "wait-seconds": 5,
+    "least-benefit": 1,
+    "look-every-seconds": 5,
+    "moves-per-hour": 1000,
+}
 CONFS = {
     "default": DEFAULT,
     "fair": conf(tiers=TIERS, allocate=SOON),
@@ -73,6 +81,10 @@ CONFS = {
     "learns": conf(tiers=TIERS, allocate={**SOON, "learn-run-times": True}),
     "both": conf(BOTH, NO_GANG_VOTE, allocate=SOON, preempt={"min-run-seconds": 5}),
     "preview": conf(BOTH, TIERS, allocate=SOON, preempt={"preview": True}),
+    "rearrange": conf("enqueue, allocate, backfill, rearrange", TIERS, rearrange=MOVES),
+    "rearrange, reclaim": conf(
+        f"{BOTH}, rearrange", NO_GANG_VOTE, allocate=SOON, rearrange=MOVES
+    ),
     "no enqueue": conf("allocate, preempt, reclaim", TIERS, allocate=SOON),
 }
 QUEUES = ("default", "p", "q")
@@ -103,6 +115,7 @@ one that is modest asks for nothing at all; one in a SuperPoD is for other nodes
 Shape = tuple[
     int, int, int | None, Schema | None, str, int, float | None, bool, bool, str
 ]
+MOVABLE = Moving(0.5, checkpoint_s=1.0)
 CPU = Demand(resources=(("cpu", 3000),))
 
 
@@ -121,6 +134,7 @@ def job_of(name: str, shape: Shape) -> Job:
         estimate_s=estimate,
         preemptable=may[0],
         preempts=may[1],
+        moving=MOVABLE if kind != "driver" else None,
     )
     match kind:
         case "cpu":
@@ -411,11 +425,41 @@ class Patient(Machine):
     )
 
 
+class Moved(Machine):
+    """Begins where jobs are moved: every node is held in part, and gangs come."""
+
+    begins_with: ClassVar[Sequence[str]] = ("rearrange", "rearrange, reclaim")
+
+    @initialize(
+        pick=PICK,
+        limits=st.just(()),
+        shapes=st.lists(st.integers(1, 5), min_size=5, max_size=5),
+    )
+    def begin(self, pick: int, limits: tuple[()], shapes: list[int]) -> None:
+        del limits
+        queues = [Queue(name) for name in QUEUES]
+        name = self.begins_with[pick % len(self.begins_with)]
+        self.world = World(CONFS[name], NODES, queues)
+        self.world.now = 1000.0
+        for each, chips in zip(NODES, shapes, strict=False):
+            half = job(f"h{each.name}", chips, moving=MOVABLE)
+            held = Placement(0, each.name, tuple(range(chips)))
+            self.world.hears(JobArrived(half, (held,), 0.0))
+
+    @rule(pods=st.integers(1, 3), later=st.sampled_from([6.0, 20.0]))
+    def a_gang_waits(self, pods: int, later: float) -> None:
+        self.number += 1
+        gang = job(f"j{self.number}", 8, pods, queue="default", priority=1)
+        self.world.hears(JobArrived(gang))
+        self.world.now += later
+        self.world.hears(TimerFired())
+
+
 class Evicting(Machine):
     """Begins where jobs preempt and reclaim."""
 
     begins_with: ClassVar[Sequence[str]] = tuple(
-        sorted(CONFS.keys() - {*Patient.begins_with})
+        sorted(CONFS.keys() - {*Patient.begins_with, *Moved.begins_with})
     )
 
 
@@ -423,13 +467,13 @@ def test_the_ledger_and_the_engine_agree_whatever_happens() -> None:
     """Jobs are placed, wait, are evicted, reserve, start in other reservations."""
     seen: Counter[str] = Counter()
 
-    for n_examples, machine in ((60, Patient), (100, Evicting)):
+    for n_examples, machine in ((60, Patient), (100, Evicting), (100, Moved)):
         machine.counts = seen
         bounds = settings(max_examples=examples(n_examples), stateful_step_count=30)
         run_state_machine_as_test(machine, settings=bounds)
 
     assert_reached(seen, "placed", "joined", "waiting", "reserved", "wake")
-    assert_reached(seen, "evicts", "evicted", "backfilled")
+    assert_reached(seen, "evicts", "evicted", "backfilled", "moved", "repaired")
 
 
 # Liveness

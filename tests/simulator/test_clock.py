@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ringleaf.config.conf import Conf
+from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import NodesChanged, NodesGone
 from ringleaf.framework.instruction import Instruction, WakeAt
 from ringleaf.model.fault import Cause, Down, FaultMode, Recovery
 from ringleaf.model.job import Role
+from ringleaf.model.moving import Moving
 from ringleaf.simulator import clock as module
 from ringleaf.simulator.clock import Clock, Tally, play
+from ringleaf.simulator.movable import movable
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Happening, Trial, Work, Workload
 from tests.effort import assert_reached, examples
@@ -27,6 +31,7 @@ from tests.simulator.trials import (
     site,
     trial,
     work,
+    workload,
 )
 
 MOVES = Recovery(FaultMode.FORCE)
@@ -471,3 +476,42 @@ def test_chip_seconds_done_are_chip_seconds_asked_and_lost() -> None:
 @given(trials())
 def test_the_same_trial_is_told_in_the_same_words(played: Trial) -> None:
     assert told(played) == told(played)
+
+
+def test_a_moved_job_does_again_what_it_had_not_saved_and_restarts_first() -> None:
+    quick = [{"name": "rearrange", "arguments": {"wait-seconds": 60}}]
+    actions = "enqueue, allocate, backfill, rearrange"
+    conf = read_conf({"actions": actions, "configurations": quick})
+    assert isinstance(conf, Conf)
+    moving = Moving(60.0, checkpoint_s=600.0)
+    works = [
+        work("a", 0, 100_000, 4, moving=moving),
+        work("b", 0, 1000, 4),
+        work("c", 0, 100_000, 4),
+        work("d", 0, 1000, 4),
+        work("big", 2000, 10),
+    ]
+
+    story, tally = told(trial(2, works, conf=conf, checkpoint_s=600.0))
+
+    assert story[-8:] == [
+        "2000 big arrives",
+        "2060 a loses 320",
+        "2090 a stops 0 rearrange",
+        "2090 big starts n000",
+        "2090 a starts n001",
+        "2100 big ends",
+        "100000 c ends",
+        "100350 a ends",
+    ]
+    assert tally.lost_chip_s == 4 * (260 + 60)
+
+
+def test_a_share_of_the_jobs_of_a_workload_is_movable() -> None:
+    jobs = workload([work(f"j{n}", n, 10) for n in range(1000)])
+    moving = Moving(60.0)
+
+    for share, low, high in ((0.0, 0, 0), (0.3, 250, 350), (1.0, 1000, 1000)):
+        found = [each.job.moving for each in movable(jobs, share, moving).works()]
+        assert low <= found.count(moving) <= high
+        assert found == [w.job.moving for w in movable(jobs, share, moving).works()]

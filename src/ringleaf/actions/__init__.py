@@ -8,6 +8,7 @@ from ringleaf.actions.allocate import allocate
 from ringleaf.actions.backfill import backfill
 from ringleaf.actions.enqueue import enqueue
 from ringleaf.actions.preempt import preempt
+from ringleaf.actions.rearrange import rearrange
 from ringleaf.actions.reclaim import reclaim
 from ringleaf.framework.cycle import Verb
 
@@ -18,5 +19,6 @@ VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
         "backfill": backfill,
         "preempt": preempt,
         "reclaim": reclaim,
+        "rearrange": rearrange,
     }
 )

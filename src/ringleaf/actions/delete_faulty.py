@@ -343,6 +343,10 @@ def _deleted_words(scope: RestartScope, victims: Collection[int], had: int) -> s
 def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
     """Where the pods of a job that was repaired are now, for people."""
     now, moved, back = job_state.placements, [], 0
+    after = f"{cycle.view.now - repair.since:.0f} s"
+    if repair.moved_for:
+        nodes = some_of(dict.fromkeys(now[n].node for n in sorted(now)), MAX_TOLD)
+        return f"it was moved for job {repair.moved_for!r} within {after}: on {nodes}"
     for n in sorted(repair.deletion.ever & now.keys()):
         before = repair.placements.get(n)
         if before is None or (before.node, before.chips) != (now[n].node, now[n].chips):
@@ -352,7 +356,6 @@ def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
             back += 1
     told = [f"{counted(back, 'pod')} returned"] if back else []
     told += [some_of(moved, MAX_TOLD)] if moved else []
-    after = f"{cycle.view.now - repair.since:.0f} s"
     return f"all its pods are placed again after {after}: {', '.join(told)}"
 
 

@@ -95,6 +95,8 @@ def _press(
     cycle: Cycle, job_state: JobState, repair: Repair, ending: AbstractSet[int]
 ) -> None:
     """Delete pods at once that had their time to end by themselves."""
+    if repair.moved_for:
+        return  # it may save its work first, for as long as its pods allow
     assert repair.deletion.at is not None
     due = repair.deletion.at + cycle.view.settings.repairs.grace_s
     late = ending - repair.deletion.forced

@@ -291,6 +291,22 @@ class Faults(NamedTuple):
     grace_seconds: Annotated[
         float, Option("S", "Seconds that a pod takes to end.", least=0)
     ] = 30.0
+    movable: Annotated[
+        float,
+        Option(
+            "SHARE",
+            "Share of the jobs that may be moved while they run, by the action "
+            "rearrange of --conf.",
+            least=0,
+            most=1,
+        ),
+    ] = 0.0
+    restart_seconds: Annotated[
+        float,
+        Option(
+            "S", "Seconds that a moved job takes to go on from its checkpoint.", least=0
+        ),
+    ] = 60.0
     regret: Annotated[
         int,
         Option(
@@ -325,6 +341,8 @@ def wanted_of(
         checkpoint_s=faults.checkpoint_seconds,
         grace_s=faults.grace_seconds,
         knobs=Knobs(jobs.amplitude, jobs.burst, jobs.common, jobs.estimate),
+        movable=faults.movable,
+        restart_s=faults.restart_seconds,
         regret=faults.regret,
         policy=policy,
     )

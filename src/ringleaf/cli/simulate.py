@@ -28,6 +28,7 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.model.fault import FaultMode, Recovery
+from ringleaf.model.moving import Moving
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.policies.counting import some_of
 from ringleaf.report.measures import value_of
@@ -38,6 +39,7 @@ from ringleaf.simulator.ledger import Ledger
 from ringleaf.simulator.metrics import SERIES, Metrics
 from ringleaf.simulator.metrics.cost import Timed
 from ringleaf.simulator.metrics.regret import Regret
+from ringleaf.simulator.movable import movable
 from ringleaf.simulator.preset import USUAL, Knobs, check
 from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
@@ -81,6 +83,9 @@ class Wanted(Struct, frozen=True):
     checkpoint_s: float = 1800.0
     grace_s: float = 30.0
     knobs: Knobs = USUAL
+    movable: float = 0.0
+    """Share of the jobs that may be moved while they run."""
+    restart_s: float = 60.0
     regret: int = 0
     """Look at one in so many of the moments at which a job is pending; 0: none."""
 
@@ -90,6 +95,8 @@ class Wanted(Struct, frozen=True):
         found: dict[str, Any] = msgspec.to_builtins(self)
         if not self.regret:
             del found["regret"]
+        if not self.movable:
+            del found["movable"], found["restart_s"]
         return found | {
             f"what is in {name}": _digest(name) for name in files if name is not None
         }
@@ -411,6 +418,9 @@ def trial_of(wanted: Wanted) -> Trial:
     site = with_queues(place.site, jobs.queues)
     if wanted.recovery != FaultMode.OFF:
         jobs = recovering(jobs, Recovery(FaultMode(wanted.recovery)))
+    if wanted.movable:
+        moving = Moving(wanted.restart_s, checkpoint_s=wanted.checkpoint_s)
+        jobs = movable(jobs, wanted.movable, moving)
     return Trial(
         site=site,
         workload=jobs,

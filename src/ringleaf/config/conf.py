@@ -131,6 +131,35 @@ class EvictionSettings(
     dry_run: bool
 
 
+class RearrangementSettings(
+    Struct,
+    frozen=True,
+    rename={
+        "moves_per_hour": "moves-per-hour",
+        "least_ratio": "least-benefit",
+        "after_s": "wait-seconds",
+        "every_s": "look-every-seconds",
+        "dry_run": "preview",
+    },
+):
+    """When jobs are moved: arguments of the action ``rearrange``.
+
+    Args:
+        moves_per_hour: Jobs that are moved in an hour at most.
+        least_ratio: How many times its cost a plan must gain.
+        after_s: How long a job waits before others are moved for it.
+        every_s: How long after a search for moves the next begins.
+        dry_run: Moves are reported, and not carried out.
+
+    """
+
+    moves_per_hour: int = 10
+    least_ratio: float = 10
+    after_s: int = 300
+    every_s: int = 60
+    dry_run: bool = False
+
+
 class Remark(Struct, frozen=True):
     """A problem or a warning: what was found and wanted, and where it stands."""
 
@@ -173,6 +202,12 @@ class Conf(Struct, frozen=True, dict=True):
     def eviction(self, action: str) -> EvictionSettings:
         """The settings of ``preempt`` or ``reclaim``."""
         return convert(self.action_arguments[action], EvictionSettings)
+
+    @cached_property
+    def rearrangement(self) -> RearrangementSettings:
+        """When jobs are moved."""
+        given = self.action_arguments.get("rearrange", {})
+        return convert(given, RearrangementSettings)
 
     @property
     def quiet(self) -> "Conf":

@@ -93,6 +93,23 @@ ACTIONS: Final = named(
     Action("reclaim", "Evicts pods of queues above their fair share for a starving job "
                       "of a queue below its own.",
            keyed(_CACHE, *_EVICTING)),
+    Action("rearrange", "Moves running jobs that are movable, so that a pending job "
+                        "starts.",
+           keyed(
+               whole("moves-per-hour", 10,
+                     "Most jobs that are moved in an hour."),
+               Argument("least-benefit", ArgumentKind.NUMBER, 10,
+                        "How many times its cost a rearrangement must gain; 1 is at "
+                        "least its cost.", low=1),
+               whole("wait-seconds", 300,
+                     "Seconds that a job must have waited before jobs are moved for "
+                     "it."),
+               whole("look-every-seconds", 60,
+                     "Seconds between two searches for moves.", low=1),
+               switch("preview",
+                      "Whether moves are only reported, not carried out.",
+                      default=False),
+           )),
 )  # fmt: skip
 """The actions, in the order in which they are usually run."""
 

@@ -14,6 +14,7 @@ from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.instruction import WakeAt
+from ringleaf.framework.moved import MovedLately
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.placer import Placer
 from ringleaf.framework.quota import Quota
@@ -129,6 +130,11 @@ class Cycle:
             self.reports.out.append(WakeAt(wake))
 
     # What the actions ask.
+
+    @property
+    def moved(self) -> MovedLately:
+        """The moves of the last hour, and when to look for others."""
+        return self.wakeups.moved
 
     @property
     def has_more(self) -> bool:

@@ -236,9 +236,8 @@ class JobFacts(NamedTuple):
 def scheduling_key_of(job: Job) -> Job:
     """What *job* requests, without what tells it from jobs that request the same."""
     lasts = None if job.run_time is None else job.run_time.key
-    return replace(
-        job, name="", created=0.0, priority=0, origin=NO_ORIGIN, run_time=lasts
-    )
+    same = {"name": "", "created": 0.0, "priority": 0, "origin": NO_ORIGIN}
+    return replace(job, **same, run_time=lasts, moving=None)
 
 
 POD: Final = 128

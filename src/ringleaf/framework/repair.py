@@ -44,6 +44,8 @@ class DeletedPods:
         """When the last of them was gone."""
         self.awaited: set[int] = set()
         """Those that hold nothing, until it is reported that they are gone."""
+        self.moved_for = ""
+        """The job that starts where they were, if they are moved and not faulty."""
 
 
 class HeldPlaces:
@@ -104,6 +106,7 @@ class Repair:
             found.deletion.at = record.since  # sometime it was
         found.stuck_at = record.stuck_at
         found.retries_used = record.retries_used
+        found.deletion.moved_for = record.moved_for
         if not record.deleted:
             found.asked_at = record.since  # what else is there to remember
         return found
@@ -120,7 +123,13 @@ class Repair:
             deleted_at=self.deletion.at,
             stuck_at=self.stuck_at,
             retries_used=self.retries_used,
+            moved_for=self.moved_for,
         )
+
+    @property
+    def moved_for(self) -> str:
+        """The job that starts where it was, if it is moved and not faulty."""
+        return self.deletion.moved_for
 
     @property
     def unfit(self) -> tuple[str, ...]:
@@ -145,7 +154,7 @@ class Repair:
 
         Of what another scheduler did it is known only what its job wants now.
         """
-        if self.asked_at is not None or not self.is_adopted:
+        if self.asked_at is not None or not self.is_adopted or self.moved_for:
             return self.asked_at is not None
         return self.job is not None and asks_first(self.job.recovery, self.causes)
 

@@ -11,6 +11,7 @@ from ringleaf.framework.budget import VictimSearchState
 from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState
+from ringleaf.framework.moved import MovedLately
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.reservations import Reservations
 from ringleaf.model.job import Job
@@ -34,6 +35,8 @@ class Wakeups:
         self._victim_search = victim_search
         self._asks_more: set[str] = set()
         """Queues in which more is requested than in the last cycle."""
+        self.moved = MovedLately(changes)
+        """The moves of the last hour, and when to look for others."""
         self._asked_at = 0
         """The changes after which queues were last asked for jobs."""
 

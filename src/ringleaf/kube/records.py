@@ -79,6 +79,7 @@ class _Written(Struct, omit_defaults=True):
     stuck_at: float | None = None
     retries_used: int = 0
     is_over: bool = False
+    moved_for: str = ""
 
 
 class _Table:
@@ -183,6 +184,7 @@ def _text(record: Record, by: str, marks: str = "") -> str:
         stuck_at=record.stuck_at,
         retries_used=record.retries_used,
         is_over=record.is_over,
+        moved_for=record.moved_for,
     )
     return msgspec.json.encode(written).decode()
 
@@ -200,6 +202,7 @@ def _record(given: _Written) -> Record:
         stuck_at=given.stuck_at,
         retries_used=given.retries_used,
         is_over=given.is_over,
+        moved_for=given.moved_for,
     )
 
 

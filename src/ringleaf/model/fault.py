@@ -132,6 +132,8 @@ class Record(Struct, frozen=True):
         stuck_at: Since when pods that came back find no place.
         retries_used: How often its pods failed by themselves and were tried again.
         is_over: Whether it is whole again.
+        moved_for: The job that starts where it was, if it is moved and not faulty;
+            *placements* are then where its pods go.
 
     """
 
@@ -144,6 +146,7 @@ class Record(Struct, frozen=True):
     stuck_at: float | None = None
     retries_used: int = 0
     is_over: bool = False
+    moved_for: str = ""
 
 
 class Deletion(Struct, frozen=True, order=True):

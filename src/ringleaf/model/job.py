@@ -10,6 +10,7 @@ from msgspec import Struct
 from ringleaf.model.demand import NOTHING, WEIGHT, Demand, podless_words
 from ringleaf.model.fault import NO_RECOVERY, Recovery, RestartScope
 from ringleaf.model.job_labels import Firmness, Network, Schema, Strategy, type_of
+from ringleaf.model.moving import Moving
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE
@@ -92,6 +93,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
         assumed: Labels whose values are those defaults.
         origin: Its user, and its name without its number.
         run_time: How long it is predicted to run, if it states no ``estimate_s``.
+        moving: What is lost when it is moved, if it may be moved while it runs.
 
     """
 
@@ -125,6 +127,7 @@ class Job(Struct, frozen=True, dict=True, cache_hash=True):
     assumed: tuple[str, ...] = ()
     origin: Origin = NO_ORIGIN
     run_time: RunTime | None = None
+    moving: Moving | None = None
 
     @property
     def wanted(self) -> str:

@@ -12,6 +12,8 @@ class Purpose(StrEnum):
     """A pending job starts there."""
     REPAIR = "repair"
     """Pods of a job were deleted because of faults, and return there."""
+    MOVE = "kept free"
+    """No job is moved there while a rearrangement is planned."""
 
 
 class Hold(Struct, frozen=True, cache_hash=True):

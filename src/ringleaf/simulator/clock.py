@@ -4,8 +4,8 @@ Jobs arrive one by one, whatever their number; of those that are over nothing is
 job works while all the pods that it must have are placed, on nodes and chips that are
 not broken; it is over when it has worked as long as it runs. When pods are evicted or
 deleted, or break, the work since its last checkpoint is lost, and is done again once
-the job is whole. Nothing here decides where a pod goes: the scheduler does, as on a
-cluster.
+the job is whole; a job that says how long its restart takes restarts first. Nothing
+here decides where a pod goes: the scheduler does, as on a cluster.
 
 Where jobs slow each other down, a job works at 1 / (1 - c + c * D) of its speed, with
 the share c of its time that it communicates and its contention degree D: how many jobs
@@ -489,7 +489,7 @@ class Clock:
             self._plan_end(life)
             return
         worked = life.worked(self.now)
-        kept = saved(worked, self.trial.checkpoint_s)
+        kept = max(life.saved_s, saved(max(0.0, worked), self.trial.checkpoint_s))
         self._agenda.call_off(life.end)
         life.in_vain = 0 if kept > life.saved_s else life.in_vain + 1
         if life.in_vain > MAX_IN_VAIN:
@@ -498,11 +498,14 @@ class Clock:
                 f"stopped {MAX_IN_VAIN} times before it had saved any more work",
                 "fewer faults, or work that is saved more often",
             )
-        life.done_s = life.saved_s = kept
+        moving = life.work.job.moving
+        restart_s = 0.0 if moving is None else moving.restart_s
+        lost_s = max(0.0, worked - kept) + restart_s
+        life.saved_s, life.done_s = kept, kept - restart_s
         self._rest(life)
         self.tally.stops += 1
-        self.tally.lost_chip_s += chips_of_job(life.work.job) * (worked - kept)
-        self._tell("loses", life.work, worked - kept)
+        self.tally.lost_chip_s += chips_of_job(life.work.job) * lost_s
+        self._tell("loses", life.work, lost_s)
 
     def _plan_end(self, life: _Life) -> None:
         left = (life.work.runs_s - life.done_s) * life.slow

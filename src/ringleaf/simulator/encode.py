@@ -63,6 +63,7 @@ from ringleaf.model.fault import (
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import chips_of, full_mask
+from ringleaf.model.moving import Moving
 from ringleaf.model.placement import JobType, LeafState, Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.run_time import RunTime, base_name
@@ -254,7 +255,7 @@ def job(value: Job) -> Plain:
     found |= {} if value.preempts else {"preempts": False}
     found |= {"tor-affinity": "null"} if TOR_AFFINITY in value.declined else {}
     found |= {"fault-scheduling": "off"} if FAULT_SCHEDULING in value.declined else {}
-    found |= recovery(value.recovery)
+    found |= recovery(value.recovery) | _moving(value.moving)
     return found | {"created": whole(value.created)}
 
 
@@ -264,6 +265,20 @@ def _origin(value: Job) -> Plain:
     found = {"user": user} if user else {}
     usual = base_name(value.name) if user else ""
     return found | ({} if name == usual else {"program": name})
+
+
+def _moving(value: Moving | None) -> Plain:
+    """What a job says of being moved, as keys of the job."""
+    if value is None:
+        return {}
+    found: Plain = {"movable": True}
+    if value.restart_s:
+        found["restart-seconds"] = whole(value.restart_s)
+    times = {
+        "checkpointed-at": value.checkpointed_at,
+        "checkpoint-seconds": value.checkpoint_s,
+    }
+    return found | _times(times)
 
 
 def _run_time(value: RunTime) -> Plain:
@@ -340,6 +355,7 @@ def record(value: Record) -> Plain:
             "deleted": [*value.deleted],
             "retries-used": value.retries_used,
             "is-over": value.is_over,
+            "moved-for": value.moved_for,
         }
     )
     return found | _times({"deleted-at": value.deleted_at, "stuck-at": value.stuck_at})

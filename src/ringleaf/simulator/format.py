@@ -255,6 +255,10 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     preempts: bool = True
     critical: bool = False
     podless: bool = False
+    movable: bool = False
+    restart_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0
+    checkpointed_at: Moment | None = None
+    checkpoint_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
     created: Moment | None = None
     waiting_since: Moment | None = None
     fault_scheduling: FaultMode | UnsetType = UNSET
@@ -369,6 +373,7 @@ class RecordEntry(_Entry, frozen=True):
     stuck_at: Moment | None = None
     retries_used: Index = 0
     is_over: bool = False
+    moved_for: str = ""
 
 
 class RepairEntry(_Entry, frozen=True):
@@ -618,6 +623,10 @@ WANTED: Final[Mapping[str, str]] = {
     "preempts": "true or false",
     "critical": "true or false",
     "podless": "true or false",
+    "movable": "true or false",
+    "restart-seconds": "a number of seconds from 0",
+    "checkpointed-at": _TIME,
+    "checkpoint-seconds": "a number of seconds from 0",
     "most": "a whole number from 1 to 1000000",
     "created": _TIME,
     "waiting-since": _TIME,
@@ -682,6 +691,7 @@ WANTED: Final[Mapping[str, str]] = {
     "stuck-at": _TIME,
     "retries-used": _FROM_0,
     "is-over": "true or false",
+    "moved-for": "the name of a job",
     "where": "a node or a job",
     "part": "text",
     "seen": _TIME,

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
+from ringleaf.model.moving import Moving
 from ringleaf.model.product import Product
 from ringleaf.model.run_time import Origin, RunTime, base_name
 from ringleaf.policies.products import NO_NPU
@@ -66,6 +67,7 @@ def job_of(
         preempts=entry.preempts,
         critical=entry.critical,
         podless=entry.podless,
+        moving=moving_of(path, entry),
         recovery=recovery_of(entry),
         framework=entry.framework,
         declined=declined_by(entry),
@@ -93,6 +95,26 @@ def _run_time(entry: RunTimeEntry | None) -> RunTime | None:
         return None
     most_s = max(entry.median_seconds, entry.most_seconds)
     return RunTime(entry.median_seconds, most_s, entry.runs, entry.by)
+
+
+def moving_of(path: str, entry: JobEntry) -> Moving | None:
+    """What is lost when a job is moved; None for a job that stays where it is."""
+    told = {
+        "restart-seconds": entry.restart_seconds,
+        "checkpointed-at": entry.checkpointed_at,
+        "checkpoint-seconds": entry.checkpoint_seconds,
+    }
+    if not entry.movable:
+        for key, found in told.items():
+            if found:
+                raise BadInput(
+                    f"{path}.{key} is {found:g}, want it on a job that may be moved",
+                    "with movable: true",
+                )
+        return None
+    return Moving(
+        entry.restart_seconds, entry.checkpointed_at, entry.checkpoint_seconds
+    )
 
 
 def _check_finished(path: str, job: Job) -> None:

@@ -57,6 +57,7 @@ RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
     *("user", "program", "run-time"),
     *("critical", "podless", "created", "started", "host-ports", "pod-labels"),
+    *("movable", "restart-seconds", "checkpointed-at", "checkpoint-seconds"),
     *("namespace", "waiting-since", "ending"),
     *("pod-affinity", "pod-anti-affinity", "spread", "preferred-node-affinity"),
     *("preferred-pod-affinity", "preferred-pod-anti-affinity"),

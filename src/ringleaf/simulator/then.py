@@ -300,6 +300,7 @@ class Reader(Struct, frozen=True):
             stuck_at=given.stuck_at,
             retries_used=given.retries_used,
             is_over=given.is_over,
+            moved_for=given.moved_for,
         )
         return RepairKnown(entry.job, record)
 

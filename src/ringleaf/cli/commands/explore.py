@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ringleaf.cli.command import Argument, Option, given
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.options import Json, Live, Namespace, Top
+from ringleaf.cli.options import Json, Live, Namespace, ScenarioFile, Top
 from ringleaf.cli.registry import ASK, TRY, command
 
 NO_LIVE = Live()
@@ -230,6 +230,52 @@ def _refuse_target(
             "cluster it takes pod/NAME, job/NAME or podgroup/NAME"
             f"{jobs_of(file) if Path(file).is_file() else ''}"
         )
+
+
+@command(
+    TRY,
+    "ringleaf rearrange examples/rearrange.yaml",
+    "ringleaf rearrange examples/rearrange.yaml --for big --json",
+    "ringleaf rearrange examples/rearrange.yaml --whole",
+)
+def rearrange(
+    file: ScenarioFile,
+    *,
+    gains: Annotated[
+        str | None,
+        Option(
+            "JOB",
+            "The pending job that is to start.",
+            long="--for",
+            default="the first pending job that moves help",
+        ),
+    ] = None,
+    whole: Annotated[
+        bool,
+        Option(
+            "",
+            "Make leaves, SuperPoDs or nodes whole instead, those with the fewest jobs "
+            "first.",
+        ),
+    ] = False,
+    moves: Annotated[int, Option("N", "Move at most N jobs.", least=1)] = 10,
+    json: Json = False,
+) -> int:
+    """Propose moves of running jobs after which a pending job starts.
+
+    A moved job is stopped and starts again elsewhere at once, on chips that are free
+    before. Only jobs are moved that say they are movable, may be evicted, and have no
+    higher priority than the job that starts. The plan has the fewest moves, then the
+    least cost: work since the last checkpoint and restart, in chip-seconds. No plan is
+    proposed that costs more than it gains.
+
+    Exit status 0 when there is a plan, 1 when there is none.
+    """
+    if whole and gains is not None:
+        raise BadUse("--whole goes without --for: one of the two says what is gained")
+    from ringleaf.cli.rearrange import rearrange_file
+
+    return rearrange_file(file, gains, moves, whole_units=whole, as_json=json)
 
 
 @command(TRY, "ringleaf dev", "ringleaf dev --once")

@@ -11,13 +11,15 @@ from ringleaf.simulator.metrics.tally import share, spread_of
 
 HOUR_S: Final = 3600.0
 EVICTED, FAULTY = "evicted", "faulty"
+REARRANGE: Final = "rearrange"
+"""The action whose evictions are moves: the job starts elsewhere at once."""
 
 
 class Faults:
     """Pods that were evicted or deleted, and what became of them."""
 
     def __init__(self) -> None:
-        self.evictions = self.evicted_pods = 0
+        self.evictions = self.evicted_pods = self.moved = 0
         self.deletions = self.deleted_pods = 0
         self.repaired = 0
         self.returned = self.in_place = 0
@@ -29,7 +31,8 @@ class Faults:
 
     def evicts(self, said: Evict, life: Life) -> None:
         """The scheduler asks pods to end for another job."""
-        self.evictions += 1
+        self.moved += said.action == REARRANGE
+        self.evictions += said.action != REARRANGE
         self.evicted_pods += len(said.replicas)
         life.ended_by = EVICTED
 
@@ -41,9 +44,9 @@ class Faults:
         if life.out_since is None:
             life.out_since = now
 
-    def repairs(self, _said: Repaired) -> None:
-        """The scheduler has repaired a job."""
-        self.repaired += 1
+    def repairs(self, said: Repaired) -> None:
+        """The scheduler has repaired a job, or moved it."""
+        self.repaired += not said.record.moved_for
 
     def loses(self, life: Life, seconds: float) -> None:
         """Work of a job is lost."""
@@ -82,6 +85,7 @@ class Faults:
         return {
             "evictions": self.evictions,
             "evicted_pods": self.evicted_pods,
+            "moved": self.moved,
             "deletions": self.deletions,
             "deleted_pods": self.deleted_pods,
             "repaired": self.repaired,

@@ -46,7 +46,7 @@ _SAID: Final = (Blame.FRAGMENTATION, Blame.RULE, Blame.QUOTA, Blame.ORDER, UNSAI
 
 RULED_OUT: Final = (Reason.LEAF_CLOSED, Reason.NOT_WIRED_TOGETHER)
 """Nodes that have the chips, and a rule refuses them."""
-_OF_CHIPS: Final = (Verdict.RESERVED, Verdict.EVICTS)
+_OF_CHIPS: Final = (Verdict.RESERVED, Verdict.EVICTS, Verdict.REARRANGES)
 
 Sizes = dict[int, int]
 """Chips of jobs -> how many such jobs wait."""
