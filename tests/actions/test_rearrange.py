@@ -340,14 +340,26 @@ def test_a_job_that_fits_needs_no_moves() -> None:
 
 
 def test_resources_of_old_places_are_not_free_before_they_are_left() -> None:
-    """The memory of node b would do for the moved job only if it had stopped."""
-    asks = Demand(resources=(("memory", 6),))
-    nodes = [node("a", resources={"memory": 6}), node("b", resources={"memory": 8})]
-    story = Story(nodes, conf=moves())
-    story.hears(
-        runs("a0", "a 0123", demand=asks), runs("b0", "b 0123", demand=asks), now=LATE
+    """Node b has memory for a0 only when b0, which could go to c, has stopped."""
+
+    def asks(memory: int, *hosts: str) -> Demand:
+        required = (Requirement("host", Operator.IN, hosts),) if hosts else ()
+        return Demand(resources=(("memory", memory),), required=required)
+
+    story = Story(
+        [
+            node(name, labels={"host": name}, resources={"memory": memory})
+            for name, memory in (("a", 6), ("b", 6), ("c", 1))
+        ],
+        conf=moves(),
     )
-    story.arrives(job("big", 6, demand=Demand(resources=(("memory", 1),))))
+    story.hears(
+        runs("a0", "a 0123", demand=asks(6)),
+        runs("b0", "b 0123", demand=asks(1)),
+        runs("c0", "c 0123", moving=None),
+        now=LATE,
+    )
+    story.arrives(job("big", demand=asks(0, "a")))
 
     assert why(story, "big").why is WhyNot.NO_ROOM
 

@@ -12,7 +12,7 @@ that they yield. When the pending job fits, those jobs stay that can, the deares
 """
 
 from collections.abc import Collection, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from math import comb
 from typing import Final
 
@@ -235,11 +235,18 @@ class MoveSearch:
     # Many jobs: empty what yields most.
 
     def _by_emptying(self) -> None:
-        """Choices of jobs that empty nodes, leaves or SuperPoDs."""
+        """Choices of jobs that empty nodes, leaves or SuperPoDs.
+
+        First of jobs whose pods leave room on a node: others need as many whole nodes
+        elsewhere as they leave.
+        """
         banned: set[str] = set()
-        for unit in units_to_empty(self._cluster, self._job):
+        whole = self._job.product.chips
+        parts = [mover for mover in self._movers if mover.job.chips < whole]
+        units = units_to_empty(self._cluster, self._job)
+        for unit, able in product(units, (parts, self._movers)):
             while len(banned) <= MAX_BANNED and not self.is_spent:
-                movers = [m for m in self._movers if m.job.name not in banned]
+                movers = [m for m in able if m.job.name not in banned]
                 chosen = self._emptied(movers, unit)
                 if not chosen:
                     break
