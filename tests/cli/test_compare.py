@@ -15,7 +15,7 @@ from rich.console import Console
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.cli import compare, simulate
-from ringleaf.cli.compare import crew_of
+from ringleaf.cli.compare import asked_of, crew_of
 from ringleaf.report.measures import measure_of, value_of
 from ringleaf.report.results import Results
 from ringleaf.study.compare import compared
@@ -386,6 +386,12 @@ def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
         assert done.status == 2
         assert told in done.err
         assert done.err.count("\n") == 1
+
+
+def test_blanks_between_policies_mean_nothing() -> None:
+    found = asked_of(simulate.Wanted("x"), ["ringleaf, best-fit ", " random"], 1)
+
+    assert [each.policy for each in found] == ["ringleaf", "best-fit", "random"]
 
 
 def test_there_is_a_process_for_every_core_also_where_only_their_number_is_known(

@@ -84,7 +84,7 @@ def test_a_waiting_job(ringleaf: Ringleaf, scenario: Write) -> None:
         "  1 not ready (not-ready): d",
         "  1 with enough free chips, but not wired together (not-wired-together): c",
         "",
-        "Would not start if any single job ended.",
+        "Ending one job alone would not be enough.",
     ]
 
 
@@ -185,7 +185,7 @@ def test_broken_lines_stay_indented(ringleaf: Ringleaf, scenario: Write) -> None
             [
                 "node 'c' refuses job 'ring': not-wired-together",
                 (
-                    "  a pod needs 4 free chips in one ring; of the node's 4 usable "
+                    "  a pod needs 4 free chips in one ring; of the node's 4 free "
                     "chips its rings have 2, 2, so no 4 are wired together"
                 ),
             ],
@@ -195,7 +195,7 @@ def test_broken_lines_stay_indented(ringleaf: Ringleaf, scenario: Write) -> None
             "a",
             [
                 "node 'a' refuses job 'ring': too-few-chips",
-                "  a pod needs 4 free chips in one ring, the node has no usable chips",
+                "  a pod needs 4 free chips in one ring, the node has no free chips",
             ],
         ),
     ],
@@ -370,7 +370,7 @@ def test_a_job_is_explained_at_the_end_of_the_run(ringleaf: Ringleaf) -> None:
         "to end (by 3600 s)"
     ) in done.lines
     assert done.lines[-2:] == [
-        "Would not start if any single job ended.",
+        "Ending one job alone would not be enough.",
         (
             "Its reservation waits for earlier, short to end: by the estimates this is "
             "the earliest start, at 3600 s."

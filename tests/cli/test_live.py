@@ -319,7 +319,7 @@ def test_a_pod_that_runs_is_told_its_place_and_the_choice_it_was(
     status, out = explain(stage, "pod/p")
 
     assert status == 0
-    assert "job 'pod default/p' (atlas-800t-a2, 1 x 4 chips): placed" in out
+    assert "pod 'default/p' (atlas-800t-a2, 1 x 4 chips): placed" in out
     assert "node a: choice 1 if the job were placed now" in out
 
 
@@ -334,7 +334,7 @@ def test_a_job_that_waits_is_told_why_and_whose_end_would_be_enough(
     status, out = explain(stage, "pod/new")
 
     assert status == 1
-    assert "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): pending" in out
+    assert "pod 'default/new' (atlas-800t-a2, 1 x 8 chips): pending" in out
     assert "  needs 1 x 8 chips, 1 pod has no node" in out
     assert "Would start if this job ended: pod default/old" in out
     assert "it could start, for example on a [0-7], once 'pod default/old'" in out
@@ -428,7 +428,7 @@ def test_a_pod_that_could_not_be_bound_is_pending_and_told_why_first(
 
     head, first, *_others = out.splitlines()
     assert status == 1
-    assert head == "job 'pod default/new' (atlas-800t-a2, 1 x 8 chips): pending"
+    assert head == "pod 'default/new' (atlas-800t-a2, 1 x 8 chips): pending"
     assert first == (
         "  its last binding failed 84 s ago: 403 ValidatingAdmissionPolicy 'chips' "
         "denied request"
@@ -510,7 +510,7 @@ def test_a_node_is_told_as_the_job_finds_it(explain: Explain) -> None:
     status, out = explain(stage, "pod/r", "a")
 
     assert status == 1
-    assert out.startswith("node 'a' refuses job 'pod default/r': too-few-chips")
+    assert out.startswith("node 'a' refuses pod 'default/r': too-few-chips")
 
 
 def test_what_is_explained_is_also_there_as_values(explain: Explain) -> None:

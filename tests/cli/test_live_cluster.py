@@ -145,7 +145,7 @@ def test_explain_says_where_a_pod_is_and_why_one_waits(bed: Testbed) -> None:
     told = json.loads(first.stdout)
     assert (first.returncode, told["bound"]) == (1, False)
     assert second.returncode == 1
-    waits = "job 'pod default/waits-too' (atlas-800t-a2, 1 x 8 chips): pending"
+    waits = "pod 'default/waits-too' (atlas-800t-a2, 1 x 8 chips): pending"
     assert waits in second.stdout
 
 
@@ -314,7 +314,7 @@ def test_kubectl_finds_it_as_a_plugin(bed: Testbed) -> None:
     bad = ask(bed, "explain", "pod/nobody", "--quux", plugin=True)
 
     assert done.returncode == 0, done.stderr
-    assert "job 'pod default/runs'" in done.stdout
+    assert "pod 'default/runs' (" in done.stdout
     assert "Usage: kubectl ringleaf status" in usage.stdout
     assert "hint: kubectl ringleaf explain --help" in bad.stderr
 

@@ -346,6 +346,22 @@ def test_a_manifest_without_f_is_told_of_f(
     assert done.err == f"ringleaf: {file}: it is a manifest, want a scenario; {hint}\n"
 
 
+@pytest.mark.parametrize("call", ["plan {}", "explain {} --job x"])
+def test_a_table_is_told_what_reads_it(
+    ringleaf: Ringleaf, tmp_path: Path, call: str
+) -> None:
+    file = tmp_path / "racks.csv"
+    file.write_text("node,rack\na,1\n")
+
+    done = ringleaf(*call.format(file).split())
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"ringleaf: {file}: it is a table, want a scenario; hint: a topology: ringleaf "
+        f"topology draw {file}, or topology convert {file} --to scenario\n"
+    )
+
+
 def test_an_empty_manifest_is_told_what_a_manifest_is(
     ringleaf: Ringleaf, scenario: Callable[[str], str]
 ) -> None:

@@ -459,6 +459,8 @@ def test_a_scenario_and_a_cluster_exclude_each_other(ringleaf: Ringleaf) -> None
             ("--load", "90"),
             "--load is 90.0, want more than 0 and at most 10; hint: 0.9",
         ),
+        (("--load", "90%"), "--load is '90%', want a number; hint: 0.9 is 90 %\n"),
+        (("--jobs", "1k"), "--jobs is '1k', want a whole number; hint: 1000\n"),
         (("--load", "110"), "hint: 1.1 is 110 % of what the cluster can serve"),
         (
             ("--jobs", "1000000000000"),
@@ -477,3 +479,13 @@ def test_what_was_hardly_meant_is_questioned(
 
     assert (done.status, done.out) == (2, "")
     assert line in done.err
+
+
+def test_one_job_is_one_and_what_is_the_same_is_told_once(ringleaf: Ringleaf) -> None:
+    done = ringleaf(
+        *("simulate", "--jobs", "1", "--cluster", "leaf-spine-512:nodes=16"),
+        *("--load", "0.5"),
+    )
+
+    assert "; 1 job in " in done.out
+    assert "of healthy chips" not in done.out

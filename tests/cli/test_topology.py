@@ -67,7 +67,10 @@ def test_what_people_see_of_a_sound_topology(ringleaf: Ringleaf) -> None:
 
     assert (done.status, done.err) == (0, "")
     assert done.lines == [
-        "6 leaves, 21 nodes, 2 to 4 under each leaf of 4, two layers: no problems",
+        (
+            "6 leaves, 21 nodes, 2 to 4 nodes per leaf, 4 slots each, two layers: "
+            "no problems"
+        ),
         "spine",
         "│  leaf      slot 0    slot 1    slot 2    slot 3",
         "├─ 10.0.0.1  10.1.0.1  10.1.0.2  10.1.0.3  10.1.0.4",
@@ -144,7 +147,7 @@ def test_an_empty_list_is_a_problem_and_nothing_to_draw(ringleaf: Ringleaf) -> N
     assert done.status == 1
     assert done.lines == [
         "problem: no leaf is listed (server_list), want at least one",
-        "0 leaves, 0 nodes, 0 under each leaf of 4, two layers: 1 problem",
+        "0 leaves, 0 nodes, 0 nodes per leaf, 4 slots each, two layers: 1 problem",
     ]
 
 
@@ -723,7 +726,7 @@ def test_a_real_cluster_is_checked_drawn_and_converted(
 
     assert (boxes(svg, "card"), boxes(svg, "node")) == (119, 847 + 1)
     assert checked.status == 0
-    assert checked.lines[0].startswith("119 leaves, 847 nodes, 2 to 8 under each leaf")
+    assert checked.lines[0].startswith("119 leaves, 847 nodes, 2 to 8 nodes per leaf")
     assert max(map(len, checked.lines)) <= 88
     assert len(load(scenario.encode())[0].nodes) == 847
     assert ringleaf("plan", written(scenario)).status == 0

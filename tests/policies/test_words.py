@@ -320,13 +320,13 @@ REFUSALS: Final = {
     Reason.TOO_FEW_CHIPS: (
         a_job("atlas-800-9000", 2),
         a_node("n", "atlas-800-9000", "x...|...7"),
-        "a pod needs 2 free chips in one ring, the node has 1 usable chip",
+        "a pod needs 2 free chips in one ring, the node has 1 free chip",
     ),
     Reason.NOT_WIRED_TOGETHER: (
         a_job("atlas-800-9000", 4),
         a_node("n", "atlas-800-9000", "012.|45.."),
         (
-            "a pod needs 4 free chips in one ring; of the node's 5 usable chips "
+            "a pod needs 4 free chips in one ring; of the node's 5 free chips "
             "its rings have 3, 2, so no 4 are wired together"
         ),
     ),
@@ -456,13 +456,13 @@ def test_every_reason_has_a_refusal() -> None:
         pytest.param(
             a_job("atlas-800t-a2", 2),
             a_node("n", "atlas-800t-a2", "........"),
-            "a pod needs 2 free chips on one node, the node has no usable chips",
+            "a pod needs 2 free chips on one node, the node has no free chips",
             id="nothing free",
         ),
         pytest.param(
             a_job("atlas-800t-a3", 4),
             a_node("n", "atlas-800t-a3", "01|2.|4.|..|..|..|..|.."),
-            "a pod needs 2 completely free modules of one node; of the node's 4 usable "
+            "a pod needs 2 completely free modules of one node; of the node's 4 free "
             "chips its "
             "modules have 2, 1, 1, 0, 0, 0, 0, 0, so no 4 are wired together",
             id="modules",
@@ -470,14 +470,14 @@ def test_every_reason_has_a_refusal() -> None:
         pytest.param(
             a_job("atlas-300i", 3, strategy="card"),
             a_node("n", "atlas-300i", "01..|45"),
-            "a pod needs 3 free chips in one card; of the node's 4 usable chips its "
+            "a pod needs 3 free chips in one card; of the node's 4 free chips its "
             "cards have 2, 2, so no 3 are wired together",
             id="the last card of a node may be short",
         ),
         pytest.param(
             a_job("atlas-350-4p-8", 4),
             a_node("n", "atlas-350-4p-8", "012.|456."),
-            "a pod needs 4 free chips in one mesh; of the node's 6 usable chips its "
+            "a pod needs 4 free chips in one mesh; of the node's 6 free chips its "
             "meshes have 3, 3, so no 4 are wired together",
             id="meshes",
         ),
@@ -487,6 +487,12 @@ def test_every_reason_has_a_refusal() -> None:
             "a pod of a job of several pods needs 2 free chips in one ring with a "
             "healthy network: network-faulty chips 0, 1",
             id="several network-faulty chips",
+        ),
+        pytest.param(
+            a_job("atlas-800t-a2", 4),
+            replace(a_node("n", "atlas-800t-a2", "012....."), faulty=0b100),
+            "a pod needs 4 free chips on one node, the node has 2 usable chips",
+            id="faults make the two differ",
         ),
     ],
 )

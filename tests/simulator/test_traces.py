@@ -286,6 +286,19 @@ def test_rows_that_cannot_be_read_are_counted_where_they_are_left_out(
         ("a,b\n1,2\n", "submit=a,end=b", "columns says nothing of begin or chips, w"),
         ("a,b\n1,2\n", "when=a", "columns has 'when', want submit, duration, chips,"),
         ("a,b\n", "unit=h", "columns: unit is 'h', want s, ms, us, min"),
+        (
+            "submit,duration,chips\n1,1h,2",
+            "",
+            (
+                ":2: duration is '1h', want a number of seconds up to 1e+12; "
+                "hint: 3600 for 1h"
+            ),
+        ),
+        (
+            "a,b\n1,2\n",
+            "",
+            "plain); hint: --columns submit=…,duration=…,chips=…",
+        ),
         ("submit,duration,chips\n1,x,2", "", ":2: duration is 'x', want a number of s"),
         ("submit,duration,chips\n1,2,inf", "", ":2: chips is 'inf', want a number up"),
         (

@@ -148,7 +148,9 @@ class Parameter(NamedTuple):
             value = None
         if value is None or not isfinite(value) or not self._is_inside(value):
             found = repr(text) if value is None else text
-            raise BadUse(f"{self.long} is {found}, want {self.range}")
+            plain = written_out(text, self.kind) if value is None else None
+            more = f"; hint: {plain}" if plain else ""
+            raise BadUse(f"{self.long} is {found}, want {self.range}{more}")
         return value
 
     @property
@@ -168,6 +170,26 @@ class Parameter(NamedTuple):
         assert isinstance(self.form, Option)
         least, most = self.form.least, self.form.most
         return (least is None or value >= least) and (most is None or value <= most)
+
+
+_SIGNS: Final = {"k": 1000, "K": 1000, "M": 1_000_000}
+
+
+def written_out(text: str, kind: type) -> str | None:
+    """A hint: the plain number that *text* stands for, of the *kind* that is wanted.
+
+    >>> written_out("90%", float), written_out("1k", int), written_out("x", int)
+    ('0.9 is 90 %', '1000', None)
+    """
+    sign = text[-1:]
+    try:
+        number = float(text[:-1])
+    except ValueError:
+        return None
+    if sign == "%" and kind is float and isfinite(number):
+        return f"{number / 100:g} is {number:g} %"
+    whole = number * _SIGNS.get(sign, 0)
+    return f"{whole:.0f}" if whole > 0 and isfinite(whole) else None
 
 
 class Command:

@@ -233,7 +233,8 @@ def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted
         BadUse: There is no such policy or order, or one is named twice.
 
     """
-    names = [name for text in policies for name in text.split(",") if name]
+    given = [name.strip() for text in policies for name in text.split(",")]
+    names = [*filter(None, given)]
     if len({*names}) < len(names) or not names:
         want = "every policy once" if names else "at least one policy"
         raise BadUse(

@@ -1,7 +1,7 @@
 """``ringleaf explain``."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -198,7 +198,7 @@ def print_node(
         return 0 if answer.fits else 1
     found = answer.found
     if isinstance(found, RefusedNode):
-        refuses = f"node {found.node!r} refuses job {job.name!r}: {found.reason}"
+        refuses = f"node {found.node!r} refuses {named(job.name)}: {found.reason}"
         _say(console, refuses, found.rule)
     else:
         _say_room(console, job, answer, found, where.get(answer.node))
@@ -220,19 +220,18 @@ def _say_room(
     if isinstance(fate, Waiting):
         _say(
             console,
-            f"node {node!r} has room for a pod of job {job.name!r}, but the job is "
-            "pending",
+            f"node {node!r} has room for {_a_pod_of(job.name)}, but the job is pending",
             *_unit_words(answer, superpod),
             *fate.parts,
         )
         if fate.hint:
             console.print(indented(f"hint: {fate.hint}", style="bold"))
         return
-    fits = f"node {node!r} fits job {job.name!r}: choice {found.place}"
+    fits = f"node {node!r} fits {named(job.name)}: choice {found.place}"
     if answer.view.rule is not None:
         chosen = "is one of the nodes" if answer.taken else "is none of the nodes"
         fits = (
-            f"node {node!r} fits a pod of job {job.name!r}, and {chosen} that "
+            f"node {node!r} fits {_a_pod_of(job.name)}, and {chosen} that "
             f"{_rule_words(answer.view)} chose"
         )
     _say(
@@ -326,13 +325,32 @@ def _print(
             console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
 
 
+POD: Final = "pod "
+"""How the names of pods begin that are jobs of their own."""
+
+
+def named(job: str) -> str:
+    """A job in a sentence; a pod that is a job of its own is a pod.
+
+    >>> named("default/train"), named("pod default/infer")
+    ("job 'default/train'", "pod 'default/infer'")
+    """
+    pod = job.removeprefix(POD)
+    return f"job {job!r}" if pod == job else f"pod {pod!r}"
+
+
+def _a_pod_of(job: str) -> str:
+    """One pod of a job, or the pod that it is."""
+    return named(job) if job.startswith(POD) else f"a pod of {named(job)}"
+
+
 def print_decision(
     console: Console, decision: Decision, word: str = "", first: Iterable[str] = ()
 ) -> None:
     """What became of the job in a *word*, what is *first* to be said, and why."""
     word = word or verdict(decision)
     head = Text.assemble(
-        f"job {decision.job.name!r} ({decision.job.product.key}, "
+        f"{named(decision.job.name)} ({decision.job.product.key}, "
         f"{decision.job.wanted}): ",
         (word, VERDICT_STYLES[word]),
     )
@@ -404,7 +422,7 @@ def endings_words(enough: Sequence[str], unbound: Container[str] = ()) -> str:
     Those that are *unbound* run only if they are bound.
     """
     if not enough:
-        return "Would not start if any single job ended."
+        return "Ending one job alone would not be enough."
     which = "any one of these jobs" if len(enough) > 1 else "this job"
     named = [f"{name} (not bound)" if name in unbound else name for name in enough]
     return f"Would start if {which} ended: {shortened(named, MAX_NAMES)}"

@@ -228,7 +228,12 @@ class Workload(NamedTuple):
         float, Option("SHARE", "Amplitude of the daily cycle of arrivals.")
     ] = 0.6
     common: Annotated[
-        float, Option("SHARE", "Share of multi-node jobs that are common jobs.")
+        float,
+        Option(
+            "SHARE",
+            "Share of multi-node jobs that are common jobs (tor-affinity: "
+            "normal-schema).",
+        ),
     ] = 0.25
     estimate: Annotated[
         float,

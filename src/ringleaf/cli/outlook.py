@@ -14,6 +14,7 @@ from ringleaf.cli.explain import (
     endings_words,
     indented,
     may_start,
+    named,
     no_node,
     node_answer,
     print_decision,
@@ -204,7 +205,7 @@ def print_outlook(
     """
     fate, is_unbound = outlook.fate, outlook.fate.job.name in unbound
     if isinstance(fate, Ended):
-        console.print(f"job {fate.job.name!r}: {verdict(fate)}", markup=False)
+        console.print(f"{named(fate.job.name)}: {verdict(fate)}", markup=False)
     else:
         print_decision(console, fate, PENDING * is_unbound, first)
     for line in (*_lines(outlook, clock, is_unbound=is_unbound), *more):

@@ -17,7 +17,7 @@ def read_scenarios(file: str) -> list[Scenario]:
         try:
             scenarios = load(data, installed_plugins())
         except BadInput:
-            _refuse_manifest(file, data)
+            _refuse_others(file, data)
             raise
     for scenario in scenarios:
         for line in scenario.warnings:
@@ -25,9 +25,21 @@ def read_scenarios(file: str) -> list[Scenario]:
     return scenarios
 
 
-def _refuse_manifest(file: str, data: bytes) -> None:
-    """Say so if *data* is meant for the live cluster."""
+def _is_table(file: str, data: bytes) -> bool:
+    """Whether *data* looks like CSV."""
+    first = data.lstrip().partition(b"\n")[0]
+    return file.lower().endswith(".csv") or b"," in first
+
+
+def _refuse_others(file: str, data: bytes) -> None:
+    """Say so if *data* is a topology, or meant for the live cluster."""
     first = documents(data)[0]
+    if isinstance(first, str) and _is_table(file, data):
+        raise BadUse(
+            f"{name_of(file)}: it is a table, want a scenario; hint: a topology: "
+            f"{program()} topology draw {file}, or topology convert {file} "
+            "--to scenario"
+        )
     if isinstance(first, dict) and {"apiVersion", "kind"} <= first.keys():
         raise BadUse(
             f"{name_of(file)}: it is a manifest, want a scenario; "

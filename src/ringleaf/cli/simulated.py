@@ -120,8 +120,9 @@ def _head(told: Plain) -> Iterator[Text]:
     if cluster["superpods"]:
         parts.append(so_many(cluster["superpods"], "SuperPoD"))
     span = lasting(workload["span_s"])
+    jobs = "job" if workload["jobs"] == 1 else "jobs"
     yield Text(
-        f"{', '.join(parts)}; {workload['jobs']:,} jobs in {span}, "
+        f"{', '.join(parts)}; {workload['jobs']:,} {jobs} in {span}, "
         f"offered load {workload['load']:.2f}, seed {options['seed']}"
     )
 
@@ -178,8 +179,9 @@ def _useful(told: Plain) -> str:
     parts = []
     if use["effective_utilisation"] != use["utilisation"]:
         parts.append(f"effective utilization {_percent(use['effective_utilisation'])}")
-    if use["healthy_utilisation"] != use["utilisation"]:
-        parts.append(f"{_percent(use['healthy_utilisation'])} of healthy chips")
+    healthy = _percent(use["healthy_utilisation"])
+    if healthy != _percent(use["utilisation"]):
+        parts.append(f"{healthy} of healthy chips")
     return ", ".join(parts)
 
 

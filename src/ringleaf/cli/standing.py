@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.damage import repair_lines, repair_of
-from ringleaf.cli.explain import MAX_NAMES, indented, may_start, no_node
+from ringleaf.cli.explain import MAX_NAMES, indented, may_start, named, no_node
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.later import Start, start_of
 from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
@@ -374,7 +374,7 @@ class _Explained:
         group = self._group
         if self.job is None:
             word = PENDING if self.held else "ended"
-            console.print(Text(f"job {group.name!r}: {word}"))
+            console.print(Text(f"{named(group.name)}: {word}"))
             for line in filter(None, (self.held, self._uncreated)):
                 console.print(indented(line))
             for line in self._repair_lines():

@@ -375,13 +375,13 @@ def _write(file: str, text: str) -> None:
 def _summary(topology: Topology) -> str:
     sizes = [len(switch.servers) for switch in topology.switches] or [0]
     few, many = min(sizes), max(sizes)
-    each = f"{few} to {many}" if few != many else f"{many}"
+    nodes_each = so_many(many, "node")
+    each = f"{few} to {nodes_each}" if few != many else nodes_each
     leaves = so_many(len(topology.switches), "leaf", "leaves")
     nodes = so_many(topology.n_nodes, "node")
     layers = "one layer" if topology.single_layer else "two layers"
-    return (
-        f"{leaves}, {nodes}, {each} under each leaf of {topology.leaf_size}, {layers}"
-    )
+    slots = so_many(topology.leaf_size, "slot")
+    return f"{leaves}, {nodes}, {each} per leaf, {slots} each, {layers}"
 
 
 def _plain(

@@ -96,6 +96,7 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
     size = cluster.size.item(node)
     within = allowed_chips(cluster, request).item(node)
     usable = cluster.free.item(node) & within
+    free = "free" if usable == cluster.free.item(node) else "usable"
     groups = ", ".join(map(str, groups_free(request, usable, size)))
     need = need_words(request)
     match reason:
@@ -119,12 +120,12 @@ def refusal_words(  # noqa: PLR0911 - one sentence per reason
                 f"network-faulty {_chips(faulty)}"
             )
         case Reason.TOO_FEW_CHIPS:
-            has = counted(usable.bit_count(), "usable chip")
+            has = counted(usable.bit_count(), f"{free} chip")
             return f"a pod needs {need}, the node has {has}"
         case _:
             assert reason is Reason.NOT_WIRED_TOGETHER
             return (
-                f"a pod needs {need}; of the node's {usable.bit_count()} usable chips "
+                f"a pod needs {need}; of the node's {usable.bit_count()} {free} chips "
                 f"its {plural(product.group)} have {groups}, "
                 f"so no {asked} are wired together"
             )

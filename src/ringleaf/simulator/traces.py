@@ -8,6 +8,7 @@ left out, and counted.
 
 import csv
 import gzip
+import re
 import zlib
 from array import array
 from collections import Counter
@@ -42,6 +43,8 @@ DETECT: Final = ""
 SWF: Final = "swf"
 SWF_FIELDS: Final = 18
 USUAL_KIND: Final = "job"
+_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_WITH_UNIT: Final = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,9}})?) ?({'|'.join(_SECONDS)})")
 HINT_BAD: Final = "--skip-bad leaves out rows that cannot be read"
 
 Row = list[str]
@@ -154,7 +157,11 @@ _ENDINGS: Final[Mapping[str, int]] = {
 
 
 class BadRow(Exception):  # noqa: N818 - it reads as what happened
-    """A row that cannot be read: what was found, and what is wanted."""
+    """A row that cannot be read: what was found, what is wanted, and what helps."""
+
+    def __init__(self, line: str, hint: str | None = None) -> None:
+        super().__init__(line)
+        self.hint = hint
 
 
 class Log:
@@ -314,7 +321,7 @@ def _read(
         except BadRow as error:
             line = f"{file}:{number}: {error}"
             if not skip_bad:
-                raise BadInput(line, HINT_BAD) from None
+                raise BadInput(line, error.hint or HINT_BAD) from None
             log.n_bad += 1
             log.bad += [line] * (not log.bad)
     return log, about()
@@ -353,7 +360,7 @@ def _mapping(columns: str, header: Row, file: Path) -> Columns:
         has = brief_text(", ".join(header))
         raise BadInput(
             f"{file}: the header is {has!r}, which no mapping fits ({_known()})",
-            apart_hint(header) or "name the columns: submit=…,duration=…,chips=…",
+            apart_hint(header) or "--columns submit=…,duration=…,chips=…",
         )
     if columns in MAPPINGS:
         return MAPPINGS[columns]
@@ -465,9 +472,22 @@ def _number(name: str, text: str) -> float:
         value = nan
     if not -MAX_SECONDS <= value <= MAX_SECONDS:
         raise BadRow(
-            f"{name} is {brief(text)}, want a number of seconds up to {MAX_SECONDS:g}"
+            f"{name} is {brief(text)}, want a number of seconds up to {MAX_SECONDS:g}",
+            _in_seconds(text),
         )
     return value
+
+
+def _in_seconds(text: str) -> str | None:
+    """A hint: the seconds that a number with a unit stands for.
+
+    >>> _in_seconds("1h"), _in_seconds("90 s"), _in_seconds("soon")
+    ('3600 for 1h', '90 for 90 s', None)
+    """
+    found = _WITH_UNIT.fullmatch(text.strip())
+    if found is None:
+        return None
+    return f"{float(found[1]) * _SECONDS[found[2]]:.15g} for {text.strip()}"
 
 
 def _whole(name: str, text: str) -> int:
