@@ -168,7 +168,7 @@ class Session:
 
         What plugins say of nodes is left out: it may change with what runs there.
         """
-        return self._empty.refusal(scheduling_key_of(job))
+        return self._empty.refusal(job, scheduling_key_of(job))
 
     def room(self, request: Request) -> int:
         """How many pods of a request find room at most, whatever the network."""

@@ -74,15 +74,18 @@ class EmptyCluster:
         self._epoch, self._empty = -1, cluster
         self._known: Cache[Job, tuple[Impossible | None]] = Cache(ENTRIES, BYTES)
 
-    def refusal(self, job: Job) -> Impossible | None:
-        """Why a legal *job* can never start; None if it may. Its name is no matter."""
+    def refusal(self, job: Job, key: Job) -> Impossible | None:
+        """Why a legal *job* can never start; None if it may.
+
+        Jobs with the same *key* get the same answer.
+        """
         if self._epoch != self._cluster.epoch:
             self._epoch, self._empty = self._cluster.epoch, self._cluster.emptied()
             self._known.clear()
-        found = self._known.get(job)
+        found = self._known.get(key)
         if found is None:
             found = (_refusal(self._empty, job, self._settings),)
-            self._known.put(job, found, job.weight)
+            self._known.put(key, found, key.weight)
         return found[0]
 
 
