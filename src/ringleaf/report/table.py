@@ -133,6 +133,8 @@ def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator
     yield f"<small{kind}>{told}</small>"
     if gap.low is not None and gap.high is not None:
         ends = [_signed(measure, each) for each in (gap.low, gap.high)]
+        if ends[0] == ends[1] == "0 points":
+            return
         yield f"<small>({' to '.join(ends).replace(' points', '')})</small>"
     elif gap.n > 1:
         yield "<small>(the same with every seed)</small>"
