@@ -565,7 +565,7 @@ def test_differences_are_told_as_precisely_as_they_matter() -> None:
         for title in ("Wait time (mean)", "Effective utilization", "Slowdown")
     )
     assert "x)" not in wait[2]
-    assert used[2].endswith("about 0 points")
+    assert used[2].rstrip().endswith("about 0 points")
     assert "1 to 7.73" in slow[1]
     assert "95 % confidence interval below, cut to what is possible" in read.texts["p"]
 
