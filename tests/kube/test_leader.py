@@ -390,7 +390,7 @@ def test_one_that_is_stuck_does_not_take_the_lease(testbed: Testbed) -> None:
     played(testbed, story)
 
 
-WRITERS = ("faults", "records", "run times")
+WRITERS = ("faults", "idle time", "records", "run times")
 
 
 def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(

@@ -82,9 +82,9 @@ class NoteStore:
         self._turn = asyncio.Lock()
 
     @property
-    def name(self) -> str:
-        """Of the ConfigMap."""
-        return self._note.name
+    def title(self) -> str:
+        """What is kept, for people and tasks."""
+        return self._note.key.replace("-", " ")
 
     async def read(self) -> None:
         """Read what the previous leader has written, as far as it can be read."""
@@ -170,9 +170,8 @@ class NoteStore:
         if self._said != why:
             self._said = why
             where = f"{self._namespace}/{self._note.name}"
-            title = self._note.key.replace("-", " ")
             with suppress(Exception):  # nothing of this may stop a scheduler
-                self._say(f"{title} {what}", object=where, why=why[:300])
+                self._say(f"{self.title} {what}", object=where, why=why[:300])
 
 
 def watch_note(api: Api, namespace: str, note: Note) -> Reflector[ConfigMap]:

@@ -105,7 +105,7 @@ COMPARE_S: Final = 60.0
 """How often the books are compared with the objects, while something happens."""
 LOOK_AGAIN_S: Final = 0.01
 """How long after news that was not heard yet the comparison looks again."""
-WRITING: Final = ("faults", "queues", "records", "run times")
+WRITING: Final = ("faults", "queues", "records", "run times", "idle time")
 """Parts of the work that only a leader has, besides what it tells."""
 PART_AGAIN_S: Final = 1.0
 """How long after a failure a part is begun anew."""
@@ -673,7 +673,7 @@ class Scheduler:
         if self._options.canary is None:
             self._start(self.book.run, "faults")
             for note in self._notes:
-                self._start(note.run, note.name)
+                self._start(note.run, note.title)
 
     def _task_ended(self, task: "asyncio.Task[None]") -> bool:
         """Say of a task that failed why; whether it did."""
