@@ -1,4 +1,4 @@
-"""The verbs of the cycle, in the order of the configuration."""
+"""The actions, by their names."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -148,7 +148,7 @@ def _point(cycle: Cycle, name: str, told: tuple[PodFault, ...]) -> None:
 
 
 def _ends_by_itself(job_state: JobState, repair: Repair) -> bool:
-    """Whether pods of a job have ended that was asked to end, and others have not."""
+    """Whether a job that was asked to exit has lost some pods and kept others."""
     asked = repair.asked_at is not None and not repair.deletion.ever
     return bool(asked and job_state.missing and job_state.placements)
 

@@ -110,10 +110,7 @@ class Engine:
         return cycle.reports.out
 
     def _hear(self, events: Iterable[Event]) -> None:
-        """Note what has happened.
-
-        The last event is known here only: what fails later is not about it.
-        """
+        """Apply the events. A failure after this is not attributed to the last one."""
         for kind, run in groupby(events, type):
             if kind is JobArrived:
                 self._jobs.jobs_arrived(cast("Iterable[JobArrived]", run))

@@ -1,7 +1,7 @@
 """What happens outside: the engine's only input.
 
-Every event says what is so now, not what changed, so that hearing it twice is hearing
-it once.
+Most events describe the current state and are idempotent; ``PodsRefused`` and
+``BindFailed`` describe something that happened and must be sent once.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,11 +86,11 @@ class PodsAil(Struct, frozen=True):
 
 
 class PodsRun(Struct, frozen=True):
-    """Pods run: their nodes have taken them.
+    """Pods started on their nodes.
 
-    From when it is first said of a job, also if none do, the others have a time to run
-    in: from *since* on, when the last of them was bound, if that is known better than
-    here. A job of which it is not said runs.
+    The first such event of a job, even without pods, starts the clock for its other
+    pods: at *since*, when the last of them was bound, if given, else now. A job without
+    such an event counts as running.
     """
 
     job: str

@@ -263,10 +263,10 @@ class JobEvents:
                 self._cycle.wakeups.pods_found(job)
 
     def effective(self, job: Job, held: Iterable[Placement]) -> Job:
-        """*job* with what counts of its demands by the configuration.
+        """*job* as it is scheduled; *held* is where its pods are.
 
-        And with the labels that the configuration fills in, and a running time that
-        is predicted; *held* is where its pods are.
+        Demands that the configuration ignores are removed, defaults and a predicted
+        running time are filled in.
         """
         votes = self._cycle.framework.votes
 

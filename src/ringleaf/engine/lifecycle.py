@@ -16,9 +16,10 @@ class JobLifecycle:
         self._cycle, self._state = cycle, cycle.view
 
     def wait_if_short(self, job_state: JobState) -> None:
-        """A job waits for the pods it lacks, not while some of its pods are ending.
+        """Put a job that lacks pods back into the queue.
 
-        One that has lost all its pods waits from the beginning.
+        Not while it has a reservation, pods of it end, or deleted pods are awaited. A
+        job that lost all pods waits from now on, and is admitted again.
         """
         name = job_state.job.name
         self._cycle.pending.remove(name)
@@ -44,7 +45,7 @@ class JobLifecycle:
             self._cycle.pending.add(job_state)
 
     def stop_waiting(self, job_state: JobState) -> None:
-        """A job waits for nothing, and has nothing reserved."""
+        """Take a job out of the queue, and release its reservation."""
         name = job_state.job.name
         self._cycle.pending.remove(name)
         reservation = self._cycle.reservations.get(name)

@@ -1,8 +1,10 @@
 """One scheduling cycle: the parts that actions work on, and the order of its steps.
 
-The engine begins a cycle for every batch of events. It admits jobs, starts those with a
-reservation, allocates, backfills, preempts, reclaims and reserves, in the order of the
-actions of the configuration. Start reading at ``Cycle.run``.
+The engine begins a cycle for every batch of events. The actions run in the order of
+the configuration: ``enqueue`` admits jobs, ``allocate`` starts those with a reservation
+and then others, and makes reservations, ``backfill`` starts pods that request nothing,
+``preempt`` and ``reclaim`` evict pods, ``rearrange`` moves running jobs. Start reading
+at ``Cycle.run``.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +36,9 @@ SOON_S: Final = 1.0
 
 
 class Cycle:
-    """One for each engine, begun anew for every batch of events.
+    """The long-lived parts of one engine.
+
+    ``begin``, ``run`` and ``end`` make one scheduling cycle, for a batch of events.
 
     Args:
         state: The cluster, the queues and the state of every job.

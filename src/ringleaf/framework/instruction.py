@@ -47,7 +47,9 @@ class Evict(Struct, frozen=True, tag="evict"):
 
 
 class Delete(Struct, frozen=True, tag="delete"):
-    """Pods of *job* are deleted, for no other job: they are faulty, or never ran.
+    """The scheduler deletes pods of *job* for the sake of that job.
+
+    They are faulty, restart with faulty ones, were refused by their node, or never ran.
 
     Args:
         job: The job of the pods.

@@ -39,11 +39,11 @@ class Phase(StrEnum):
     """How far a job has come."""
 
     PENDING = "pending"
-    """Not admitted yet: the queue is full."""
+    """Not admitted."""
     INQUEUE = "inqueue"
     """Admitted, waits for chips."""
     RUNNING = "running"
-    """Started: at least the pods that must start together hold what they asked."""
+    """Started, and holds at least one pod; it may be below its minimum."""
 
 
 class JobHistory(Struct):
@@ -76,7 +76,7 @@ class JobHistory(Struct):
 
 
 class JobState:
-    """One job that the engine knows; the engine alone writes to it."""
+    """One job that the engine knows. Plugins read it only."""
 
     def __init__(self, job: Job, number: int = 0, arrived: float = 0.0) -> None:
         self._be(job)
@@ -154,7 +154,7 @@ class JobState:
 
     @property
     def below_min_available(self) -> bool:
-        """Whether it runs, with fewer pods than it can do without, and none ending."""
+        """Whether it runs with fewer pods than its minimum, and none is terminating."""
         runs = self.placements and not self.terminating
         return bool(runs) and self.ready < self.facts.min_pods
 

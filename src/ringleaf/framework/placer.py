@@ -79,7 +79,7 @@ class Placer:
         """Like ``place``, without what others have reserved.
 
         What is held for the job's repair is its own. Its pods hold nothing unless every
-        plugin lets the job start.
+        plugin lets the job start (of jobs that run already plugins are not asked).
         """
         cluster, session = self._state.cluster, self._framework.session
         with Statement(cluster) as statement:
@@ -258,7 +258,10 @@ class Placer:
         return first
 
     def spares(self, job_state: JobState, repair: Repair) -> dict[int, Placement]:
-        """Where pods could go now if all were gone that were deleted."""
+        """Where pods could go now if all were gone that were deleted.
+
+        Notes in ``repair.held.moving`` which pods leave healthy places.
+        """
         name, cluster = job_state.job.name, self._state.cluster
         job = repair.excluded(job_state.remaining)
         with Statement(cluster) as statement:

@@ -64,8 +64,8 @@ class EvictionRateLimit:
         """Whether *pods* more may be deleted, of the pods that there are.
 
         The first job in a window always may: one that is larger than the limit would
-        never be repaired. All of them may where all pods may be deleted: in a while
-        that can be more pods than there are at once.
+        never be repaired. With a limit of 100 % nothing is refused: more pods than
+        exist can be deleted within the window.
         """
         recent = self.recent(now, rules)
         if not pods or not recent or rules.brake_percent >= EVERYTHING:

@@ -176,9 +176,9 @@ class Repair:
         return any(each.node in nodes for each in self.ailments.values())
 
     def hold(self, cluster: Cluster, job_state: JobState | None) -> None:
-        """Hold what is free of the places of pods that were deleted and are healthy.
+        """Hold the old places of deleted pods that are free and healthy.
 
-        Of others, what is known to be free elsewhere.
+        For other deleted pods, the planned spare place.
         """
         wanting = self.wanting(job_state)
         with Statement(cluster) as statement:
@@ -212,7 +212,7 @@ class Repair:
         demand: Demand,
         replicas: Iterable[int],
     ) -> None:
-        """The same, for pods that are alike, on nodes that take them."""
+        """Like ``hold``, for pods that are alike, on nodes that take them."""
         unfit = self.unfit
         for replica in replicas:
             for place in (self.placements.get(replica), self.held.spare.get(replica)):

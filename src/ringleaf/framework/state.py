@@ -1,8 +1,8 @@
 """What plugins may look at: the cluster, the queues, how every job stands, the time.
 
-The view also keeps account: what each queue uses, and what its jobs ask. It hears of
-every pod that comes and goes from the cluster, also of those that are tried and taken
-back, so the accounts are right at any moment.
+It also keeps ``QueueUsage``: what each queue uses, and what its jobs request. The
+cluster tells it of every pod that comes and goes, also of those that are tried and
+taken back, so the usage is right at any moment.
 """
 
 from collections import defaultdict
@@ -125,14 +125,14 @@ class SchedulerState:
         """Moves when what all jobs ask changes, or queues or nodes do."""
         self.handlers: list[Handler] = []
         self.unnamed: int | None = None
-        """What nodes have of a resource that none names: nothing, or any amount."""
+        """The limit of a resource that no node lists: 0, or None for unlimited."""
         self.cluster = cluster
         self.watch(cluster)
 
     def watch(self, cluster: Cluster) -> None:
         """Look at *cluster* from now on; its pods must be those of before."""
         self.cluster = cluster
-        cluster.watchers.append(self._pod)
+        cluster.watchers.append(self._on_pod)
         self._recount()
         self.count()
 
@@ -269,11 +269,12 @@ class SchedulerState:
         new = job_state.placements.keys() & {*replicas} - job_state.terminating
         for holding in self.cluster.holdings.get(job_state.job.name, ()):
             if holding.replica in new:
-                self._pod(job_state.job.name, holding, -1)
+                self._on_pod(job_state.job.name, holding, -1)
         job_state.terminating |= new
         return bool(new)
 
-    def _pod(self, owner: Owner, holding: Holding, by: int) -> None:
+    def _on_pod(self, owner: Owner, holding: Holding, by: int) -> None:
+        """Add or subtract a pod's usage, and tell plugins."""
         job_state = self.job_states.get(owner) if isinstance(owner, str) else None
         if job_state is None or holding.replica in job_state.terminating:
             return

@@ -1,4 +1,4 @@
-"""The cluster: the only mutable state of the core, a structure of arrays.
+"""The cluster: nodes, their chips and what pods hold of them, a structure of arrays.
 
 Node index order is node name order (code point by code point), so wherever nodes tie
 the lowest index is the lowest name. Chips are masks: ``free`` are the chips that a node
@@ -6,7 +6,8 @@ offers and no pod holds, ``healthy`` the chips that are not faulty, ``sound`` th
 healthy chips whose network is healthy too. A chip is usable when it is free and
 healthy, or free and sound for a job that heeds the network.
 
-Only a ``Statement`` (``ringleaf.framework.statement``) writes to it.
+Chips and holdings are written by a ``Statement`` (``ringleaf.framework.statement``)
+only; health, labels and quarantine by ``change`` and ``quarantine``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,7 +93,8 @@ class Cluster:
     Leaves come in the order that *leaves* gives them, or in which *nodes* first name
     them; *leaves* says what is known of them besides.
 
-    ``version`` counts committed statements. ``changes`` lists the nodes whose free
+    ``version`` moves with every committed statement, ``change`` and ``quarantine``.
+    ``changes`` lists the nodes whose free
     chips changed since ``epoch`` began, for indexes that follow the cluster; a new
     epoch tells them to start over. ``watchers`` hear of every pod at once, also of
     those that are tried and taken back. ``worked_out`` is what others found out about

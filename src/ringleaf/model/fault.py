@@ -14,7 +14,11 @@ from ringleaf.model.placement import Placement
 
 
 class Cause(StrEnum):
-    """What is wrong; of a pod the first that applies, in this order."""
+    """What is wrong.
+
+    What counts of a pod is the first that applies in ``policies.faults.CAUSES``, of
+    several pods the first here.
+    """
 
     NODE = "NodeUnhealthy"
     """Its node is reported unhealthy, is not ready, or is gone."""
