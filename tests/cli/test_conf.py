@@ -202,7 +202,7 @@ def test_problems_as_json(ringleaf: Ringleaf) -> None:
         "problems": [
             (
                 "line 1: unknown action 'nope'; hint: actions are enqueue, allocate, "
-                "backfill, preempt, reclaim"
+                "backfill, preempt, reclaim, rearrange"
             )
         ],
         "warnings": [

@@ -86,10 +86,11 @@ def ascend910(*chips: int) -> str:
             "nodes: []\njobs: [{name: j, chips: 1, product: atlas-300t}]",
             '{"job":"j","verdict":"waiting","wanted":"1 x 1 chips","missing":1,'
             '"reasons":{},'
-            '"message":"job \'j\' waits: needs 1 x 1 chips, 1 pod has no node; '
-            'nodes: none",'
-            '"hint":"no node has the product atlas-300t; needs 1 free chip on one '
-            'node"}',
+            '"message":"job \'j\' waits: needs 1 x 1 chips; cannot start on this '
+            'cluster, however empty: it has no node of atlas-300t",'
+            '"hint":"add nodes of atlas-300t",'
+            '"impossible":"cannot start on this cluster, however empty: it has no '
+            'node of atlas-300t"}',
             id="waiting for a cluster",
         ),
         pytest.param(

@@ -214,7 +214,7 @@ def cost_words(plan: MovePlan) -> str:
     """What a plan costs and gains, for people.
 
     >>> cost_words(MovePlan((), job="big", chips=16, sooner_s=3600))
-    '0 moves cost 0 chip-seconds and gain 57,600'
+    'no moves cost 0 chip-seconds and gain 57,600'
     """
     moves = counted(len(plan.moves), "move")
     cost = "costs" if len(plan.moves) == 1 else "cost"
