@@ -499,7 +499,7 @@ class Ledger:
             lists = [
                 w
                 for w in (
-                    cycle.pending.gated,
+                    cycle.pending.unadmitted,
                     cycle.pending.waiting,
                     cycle.pending.best_effort,
                 )

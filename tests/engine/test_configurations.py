@@ -104,9 +104,9 @@ def test_a_standby_forgets_jobs_that_are_gone() -> None:
 
     cycle = story.engine.cycle
     assert list(cycle.reports.unreported) == ["stays"]
-    since = cycle.pending.gated.since._since  # noqa: SLF001 - only this shows what piles up
+    since = cycle.pending.unadmitted.since._since  # noqa: SLF001 - only this shows what piles up
     assert sum(map(len, since.values())) < 100
-    oldest = cycle.pending.gated.since.oldest("default")
+    oldest = cycle.pending.unadmitted.since.oldest("default")
     assert oldest is not None
     assert oldest.job.name == "stays"
 

@@ -322,7 +322,7 @@ def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
 
     assert said == []
     assert not story.engine.cycle.pending.waiting
-    assert not story.engine.cycle.pending.gated
+    assert not story.engine.cycle.pending.unadmitted
 
 
 def test_a_pod_that_was_lost_is_placed_again_beside_the_others() -> None:

@@ -62,9 +62,9 @@ def test_an_overdue_job_is_limited_by_the_capability_of_its_queue() -> None:
     )
     job_states, cycle = story.engine.view.job_states, story.engine.cycle
 
-    assert cycle.quota.limit(job_states["j"], overdue=True) == 1
+    assert cycle.quota.limit(job_states["j"], ignore_share=True) == 1
     assert cycle.quota.limit(job_states["k"]) is None
-    assert cycle.quota.limit(job_states["k"], overdue=True) is None
+    assert cycle.quota.limit(job_states["k"], ignore_share=True) is None
 
 
 class Strict(Plugin):
@@ -333,5 +333,5 @@ def test_an_overdue_job_is_limited_to_resources_that_nodes_have(
     story.arrives(job("j", 8, demand=Demand(resources=(("made-up", 1000),))))
     job_state = story.engine.view.job_states["j"]
 
-    quota = story.engine.cycle.quota.limit(job_state, overdue=True)
+    quota = story.engine.cycle.quota.limit(job_state, ignore_share=True)
     assert quota == (None if lists_all else 1)

@@ -10,9 +10,9 @@ from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import NO_MARK, JobType, Placement
 from ringleaf.model.settings import DefaultAffinity, Settings, SwitchMode
-from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.defaults import has_defaults, with_defaults, without_defaults
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.validation import warnings_of
 
 A2, A3 = PRODUCTS["atlas-800t-a2"], PRODUCTS["atlas-900-a3"]
 NORMAL = Settings(default_tor_affinity=DefaultAffinity.NORMAL)

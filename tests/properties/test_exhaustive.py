@@ -7,7 +7,6 @@ import pytest
 
 from ringleaf.model.mask import chips_of
 from ringleaf.model.settings import JobRequests, Settings
-from ringleaf.policies.admission import is_legal as is_legal_here
 from ringleaf.policies.chips import (
     NEVER,
     read,
@@ -16,6 +15,7 @@ from ringleaf.policies.chips import (
 )
 from ringleaf.policies.fit import Request, request_of
 from ringleaf.policies.products import PRODUCTS, rule_for
+from ringleaf.policies.validation import is_legal as is_legal_here
 from tests.oracle import OracleJob, OracleNode, choose, is_legal
 from tests.properties.cases import job_of
 

@@ -293,7 +293,7 @@ class World:
         """Whether an admitted job could have more pods than it has."""
         cycle = self.engine.cycle
         limit = cycle.quota.limit(
-            job_state, overdue=cycle.pending.lost_min_available(job_state)
+            job_state, ignore_share=cycle.pending.lost_min_available(job_state)
         )
         if limit is None or job_state.phase is Phase.PENDING:
             return False

@@ -15,8 +15,8 @@ from ringleaf.model.decision import Decision, Invalid, Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.product import ProductMode
 from ringleaf.model.settings import Settings
-from ringleaf.policies.admission import admit, is_legal
 from ringleaf.policies.products import PRODUCTS, misfit
+from ringleaf.policies.validation import is_legal, validate
 from tests.chips import (
     PER_POD,
     a_cluster,
@@ -57,7 +57,7 @@ def test_d1_one_pod_of_1_2_4_or_8_or_several_of_8(pods: int, strict: set[int]) -
 def test_d1_the_hint_names_the_nearest_legal_request(
     chips: int, pods: int, nearest: str
 ) -> None:
-    never = admit(a_job("atlas-800-9000", chips, pods=pods), Settings())
+    never = validate(a_job("atlas-800-9000", chips, pods=pods), Settings())
 
     assert isinstance(never, Invalid)
     assert never.hint.startswith(f"ask for {nearest};")
@@ -156,7 +156,7 @@ def test_d6_aligned_pairs_first_then_equal_halves(asked: int) -> None:
 def test_d6_odd_requests_above_eight_are_invalid(asked: int, pods: int) -> None:
     job = a_job("atlas-200t-a2-box16", asked, pods=pods)
 
-    assert isinstance(admit(job, Settings()), Invalid)
+    assert isinstance(validate(job, Settings()), Invalid)
 
 
 def test_d6_scenarios_hold() -> None:
@@ -174,7 +174,7 @@ def test_d7_one_chip_of_a_half_used_module_and_even_requests_of_whole_ones() -> 
 @pytest.mark.parametrize("asked", [3, 5, 7, 9, 11, 13, 15])
 @pytest.mark.parametrize("product", ["atlas-800t-a3", "atlas-900-a3", "a200t-a3-box8"])
 def test_d7_odd_requests_above_one_are_invalid(product: str, asked: int) -> None:
-    assert isinstance(admit(a_job(product, asked), Settings()), Invalid)
+    assert isinstance(validate(a_job(product, asked), Settings()), Invalid)
 
 
 def test_d7_the_best_fit_of_all_nodes_wins() -> None:
@@ -217,7 +217,7 @@ def test_d8_odd_requests_take_one_chip_of_a_half_used_card_first() -> None:
 def test_d9_what_no_card_can_ever_hold_is_invalid(product: str, asked: int) -> None:
     job = a_job(product, asked, strategy="card")
 
-    assert isinstance(admit(job, Settings()), Invalid)
+    assert isinstance(validate(job, Settings()), Invalid)
 
 
 def test_d9_what_a_card_can_hold_but_not_now_waits() -> None:

@@ -86,7 +86,7 @@ def _is_evil(value: object) -> bool:
     [
         pytest.param(world_module, "job_of", id="reading a job"),
         pytest.param(Session, "placing", id="deciding"),
-        pytest.param(job_events, "admit", id="hearing of it"),
+        pytest.param(job_events, "validate", id="hearing of it"),
     ],
 )
 def test_a_job_that_makes_it_fail_is_told_and_others_are_bound(

@@ -128,7 +128,7 @@ class FittingAdmission:
             return False
         if self._has_its_share(job_state) or cycle.quota.limit(job_state) is None:
             return False
-        cycle.pending.gated.remove(job_state.job.name)
+        cycle.pending.unadmitted.remove(job_state.job.name)
         admit_job(cycle, job_state)
         job_state.history.admitted_early = True
         return True

@@ -29,11 +29,11 @@ def allocate(cycle: Cycle) -> None:
         if cycle.slice.cut_short():
             return
         queue = cycle.view.queues.get(turns.queue)
-        overdue = pending.lost_min_available(line.front[1])
-        if queue is not None and not overdue and votes.overused(queue):
+        lost_pods = pending.lost_min_available(line.front[1])
+        if queue is not None and not lost_pods and votes.overused(queue):
             pending.pass_over(turns.queue)
             turns.drop()
-        elif attempt(cycle, line, refused, overdue=overdue):
+        elif attempt(cycle, line, refused, lost_pods=lost_pods):
             endings, refused = None, {}
         else:
             if endings is None:
@@ -53,13 +53,13 @@ def attempt(
     line: EquivalenceClass,
     refused: dict[Job, QueueReason] | None = None,
     *,
-    overdue: bool | None = None,
+    lost_pods: bool | None = None,
 ) -> bool:
     """Try the first job of *line*; whether it was placed, or left the line.
 
     What was *refused* by the quota of a queue, and why, is kept there; as long as no
     job starts or reserves, the quota gives the same answer to the same request. A job
-    that lost pods it cannot do without is *overdue*.
+    that lost pods it cannot do without is *lost_pods*.
     """
     refused = {} if refused is None else refused
     _key, job_state = line.front
@@ -71,10 +71,10 @@ def attempt(
             reports.report_pending(job_state, why)
             cycle.pending.remove(job_state.job.name)
             return True
-    if overdue is None:
-        overdue = cycle.pending.lost_min_available(job_state)
+    if lost_pods is None:
+        lost_pods = cycle.pending.lost_min_available(job_state)
     is_like_others = not (
-        overdue
+        lost_pods
         or job_state.placements
         or job_state.facts.finished
         or job_state.job.name in cycle.reservations.by_job
@@ -82,7 +82,7 @@ def attempt(
     )
     cycle.slice.cost += REFUSED
     known = refused.get(job_state.facts.untimed_key) if is_like_others else None
-    limit = None if known else cycle.quota.limit(job_state, overdue=overdue)
+    limit = None if known else cycle.quota.limit(job_state, ignore_share=lost_pods)
     if limit is None:
         why = known or cycle.quota.no_room(job_state)
         if is_like_others:

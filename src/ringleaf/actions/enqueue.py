@@ -16,15 +16,15 @@ from ringleaf.framework.job_state import JobState
 def enqueue(cycle: Cycle) -> None:
     """Admit jobs, in the order of queues and jobs."""
     _welcome(cycle)
-    if not cycle.pending.gated.by_job:
+    if not cycle.pending.unadmitted.by_job:
         return
-    turns = QueueIterator(cycle, cycle.pending.gated)
+    turns = QueueIterator(cycle, cycle.pending.unadmitted)
     while (line := turns.next()) is not None:
         _key, job_state = line.front
         job = job_state.job
         cycle.slice.cost += REFUSED
         if may_admit(cycle, job_state):
-            cycle.pending.gated.remove(job.name)
+            cycle.pending.unadmitted.remove(job.name)
             admit_job(cycle, job_state)
             continue
         cycle.pending.reject(line, cycle.quota.not_admitted(job_state))
@@ -34,7 +34,7 @@ def _welcome(cycle: Cycle) -> None:
     """Jobs that have just arrived join a line, unless one is the only job to admit."""
     pending = cycle.pending
     newcomers, pending.newcomers = list(pending.newcomers.values()), {}
-    alone = len(newcomers) == 1 and not pending.gated.by_job
+    alone = len(newcomers) == 1 and not pending.unadmitted.by_job
     if alone and may_admit(cycle, newcomers[0]):
         admit_job(cycle, newcomers[0])
         return

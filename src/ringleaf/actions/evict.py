@@ -119,7 +119,7 @@ def add_outranking(cycle: Cycle) -> None:
     found = [
         line
         for queue, priority in outranked.items()
-        for waitlist in (pending.waiting, pending.gated)
+        for waitlist in (pending.waiting, pending.unadmitted)
         for line in waitlist.closed_above(queue, priority)
     ]
     if not found:

@@ -34,7 +34,7 @@ def waiting_jobs(cycle: Cycle) -> list[JobState]:
         line.front[1]
         for queue in [*cycle.view.accounts]
         for line in chain(
-            pending.waiting.lines_in(queue), pending.gated.lines_in(queue)
+            pending.waiting.lines_in(queue), pending.unadmitted.lines_in(queue)
         )
     ]
     states = cycle.view.job_states

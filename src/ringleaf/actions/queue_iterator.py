@@ -28,7 +28,7 @@ class QueueIterator:
         """
         pending = cycle.pending
         for name in waitlist.queues:
-            if waitlist is pending.gated or not pending.is_satisfied(name):
+            if waitlist is pending.unadmitted or not pending.is_satisfied(name):
                 known = cycle.view.queues.get(name)
                 if known is None:
                     self._unknown[name] = None

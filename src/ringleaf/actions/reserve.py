@@ -66,7 +66,7 @@ def heed_ends(cycle: Cycle) -> None:
 def reserve(cycle: Cycle) -> None:
     """Give a reservation to an overdue job, one a queue or one in all."""
     settings, planning = cycle.framework.conf.reservation, cycle.reservations.planning
-    pending = cycle.pending.waiting.by_job or cycle.pending.gated.by_job
+    pending = cycle.pending.waiting.by_job or cycle.pending.unadmitted.by_job
     if settings.mode == OFF or not pending:
         return
     if not heed_budget(cycle):
@@ -132,7 +132,10 @@ def _is_too_costly(cycle: Cycle, job_state: JobState, reservation: Reservation) 
 def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
     """Whether a job of *queue* may be overdue; else it is noted when."""
     pending = cycle.pending
-    lists = (pending.waiting.since.oldest(queue), pending.gated.since.oldest(queue))
+    lists = (
+        pending.waiting.since.oldest(queue),
+        pending.unadmitted.since.oldest(queue),
+    )
     since = min((one.waiting_since for one in lists if one), default=inf)
     cycle.wake_at(since + after)
     if since + after > cycle.view.now:
@@ -150,7 +153,7 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobStat
     When no job is, or none of them can be helped, it is noted until when that is so.
     """
     found = []
-    lists = cycle.pending.waiting, cycle.pending.gated
+    lists = cycle.pending.waiting, cycle.pending.unadmitted
     for line in chain.from_iterable(each.lines_in(queue) for each in lists):
         ask = line.front[1].facts.scheduling_key
         if ask.podless or cycle.reservations.planning.is_hopeless(ask):
@@ -272,7 +275,7 @@ def _is_limited(cycle: Cycle, job_state: JobState, *, beyond: bool) -> bool:
         for name, account in cycle.view.accounts.items()
         if name != own
     )
-    return bool(shared) and cycle.quota.limit(job_state, overdue=beyond) is None
+    return bool(shared) and cycle.quota.limit(job_state, ignore_share=beyond) is None
 
 
 def _needs_more(
@@ -338,7 +341,7 @@ def _within(
 
 def _fits(cycle: Cycle, job_state: JobState, *, beyond: bool) -> Placed | None:
     """Where the job would be placed now, within its quota."""
-    limit = cycle.quota.limit(job_state, overdue=beyond)
+    limit = cycle.quota.limit(job_state, ignore_share=beyond)
     return None if limit is None else cycle.placer.would_place(job_state, limit)
 
 

@@ -59,7 +59,7 @@ def _placed_with(
     if placer.lacks_room_with(reservation, job_state):
         reservations.tried.add(reservation)
         return None
-    limit = cycle.quota.limit(job_state, overdue=reservation.beyond)
+    limit = cycle.quota.limit(job_state, ignore_share=reservation.beyond)
     if limit is None:
         reservations.over_quota.add(reservation)
         return None

@@ -10,8 +10,8 @@ from ringleaf.framework.repair import Repair
 from ringleaf.model.decision import Placed
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.placement import Placement
-from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.annotations import pod_annotations
+from ringleaf.policies.validation import warnings_of
 
 
 def start(cycle: Cycle, job_state: JobState, placements: tuple[Placement, ...]) -> None:

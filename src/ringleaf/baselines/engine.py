@@ -39,7 +39,6 @@ from ringleaf.model.placement import NO_MARK, LeafAnnotation, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.counting import counted
 from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
@@ -53,6 +52,7 @@ from ringleaf.policies.fit import (
     request_of,
 )
 from ringleaf.policies.gang import NodeAssignment
+from ringleaf.policies.validation import warnings_of
 
 _CHIPS = (Reason.FAULTY_CHIPS, Reason.NETWORK_FAULTY, Reason.NOT_WIRED_TOGETHER)
 """Reasons that depend on which chips may go together."""

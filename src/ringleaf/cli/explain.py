@@ -34,8 +34,8 @@ from ringleaf.framework.session import Session
 from ringleaf.kube.names import bare_name
 from ringleaf.model.decision import Decision, Placed, Reason, Waiting
 from ringleaf.model.job import Job
-from ringleaf.policies.admission import is_legal
 from ringleaf.policies.obstacles import rule_name
+from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.answer import answer as answer_told
 from ringleaf.simulator.scenario import Scenario
 

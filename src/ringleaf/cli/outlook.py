@@ -39,7 +39,7 @@ from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
-from ringleaf.policies.admission import is_legal
+from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.encode import whole
 from ringleaf.simulator.outcome import (
     Ended,

@@ -9,8 +9,8 @@ from rich.text import Text
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import TrimmedConsole, print_json
 from ringleaf.model.product import Product, ProductMode, Rule
-from ringleaf.policies.admission import in_words
 from ringleaf.policies.products import PRODUCTS, find_product, misfit, similar_product
+from ringleaf.policies.validation import in_words
 
 MAX_COLUMNS = 16
 MODE_LABELS = {

@@ -36,7 +36,7 @@ from ringleaf.kube.names import UID
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
-from ringleaf.policies.admission import is_legal
+from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.run import Run
 from ringleaf.simulator.scenario import Scenario
 

@@ -47,7 +47,7 @@ from ringleaf.kube.manifest import (
 )
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
-from ringleaf.policies.admission import warnings_of
+from ringleaf.policies.validation import warnings_of
 from ringleaf.simulator.answer import answer
 from ringleaf.simulator.encode import whole
 from ringleaf.simulator.source import BadInput, documents

@@ -24,7 +24,7 @@ from ringleaf.cli.plan import (
 from ringleaf.kube.names import NAMED, bare_name
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.model.queue import DEFAULT_QUEUE
-from ringleaf.policies.admission import is_legal
+from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.log import Recorder
 from ringleaf.simulator.outcome import (
     Ended,

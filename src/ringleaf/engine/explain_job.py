@@ -11,8 +11,8 @@ from ringleaf.framework.placer import short_of_pods
 from ringleaf.framework.reasons import NOT_ADMITTED, PendingCause, QueueReason
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
-from ringleaf.policies.admission import warnings_of
 from ringleaf.policies.counting import some_of
+from ringleaf.policies.validation import warnings_of
 
 MAX_QUEUES: Final = 4
 """Queues that are named where the queue of a job does not exist."""

@@ -22,8 +22,8 @@ from ringleaf.model.job import Job
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.plugins.predicates import without_predicates
-from ringleaf.policies.admission import admit
 from ringleaf.policies.defaults import with_defaults
+from ringleaf.policies.validation import validate
 
 
 class JobEvents:
@@ -121,7 +121,7 @@ class JobEvents:
         self.given[name] = event.job
         runs = event.placements or (job_state is not None and job_state.placements)
         settings = self._state.settings
-        never = None if runs else admit(job, settings)
+        never = None if runs else validate(job, settings)
         if never is not None:
             self.never(job_state, never)
             return

@@ -14,7 +14,7 @@ from ringleaf.engine.lifecycle import JobLifecycle
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState, Phase
-from ringleaf.policies.admission import admit
+from ringleaf.policies.validation import validate
 
 
 class RuleEvents:
@@ -69,7 +69,7 @@ class RuleEvents:
             held = job_state.placements.values()
             job = self._jobs.effective(self._jobs.given[job_state.job.name], held)
             cycle.pending.remove(job.name)
-            never = None if job_state.placements else admit(job, conf.settings)
+            never = None if job_state.placements else validate(job, conf.settings)
             if never is not None:
                 self._jobs.never(job_state, never)
                 continue

@@ -33,7 +33,6 @@ from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
-from ringleaf.policies.admission import admit
 from ringleaf.policies.chips import NEVER
 from ringleaf.policies.counting import need_words, plural
 from ringleaf.policies.fit import (
@@ -53,6 +52,7 @@ from ringleaf.policies.gang import (
 from ringleaf.policies.obstacles import closed_leaves, switch_obstacle
 from ringleaf.policies.superpod_obstacles import superpod_obstacle
 from ringleaf.policies.switches import leaf_table
+from ringleaf.policies.validation import validate
 from ringleaf.policies.words import groups_free, refusal_words
 
 
@@ -105,7 +105,7 @@ def _said(
 
 def _held_back(cycle: Cycle, job: Job) -> BrokenRule | None:
     """Why *job* would not start, whatever the nodes."""
-    if (never := admit(job, cycle.view.settings)) is not None:
+    if (never := validate(job, cycle.view.settings)) is not None:
         return BrokenRule(Because.NEVER, never.problem)
     job_state = JobState(job)
     if (refusal := cycle.framework.votes.job_valid(job_state)) is not None:

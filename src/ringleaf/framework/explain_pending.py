@@ -14,7 +14,6 @@ from ringleaf.model.demand import amount_words
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Network
-from ringleaf.policies.admission import is_legal, warnings_of
 from ringleaf.policies.counting import counted, need_words
 from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
@@ -30,6 +29,7 @@ from ringleaf.policies.gang import NodeAssignment
 from ringleaf.policies.obstacles import Obstacle, job_reasons, switch_obstacle
 from ringleaf.policies.repair import scopes_of, without_pods
 from ringleaf.policies.superpod_obstacles import repair_obstacle, superpod_obstacle
+from ringleaf.policies.validation import is_legal, warnings_of
 
 if TYPE_CHECKING:
     from ringleaf.framework.session import Session

@@ -26,7 +26,7 @@ class PendingJobs:
     ) -> None:
         self._framework, self._failures = framework, failures
         self._reports, self._victim_search = reports, victim_search
-        self.gated = PendingQueue()
+        self.unadmitted = PendingQueue()
         """Jobs that are not admitted yet."""
         self.newcomers: dict[str, JobState] = {}
         """Of those, the ones that have just arrived and are in no line yet."""
@@ -45,13 +45,13 @@ class PendingJobs:
     @property
     def lists(self) -> tuple[PendingQueue, PendingQueue, PendingQueue]:
         """All lists of lines."""
-        return self.gated, self.waiting, self.best_effort
+        return self.unadmitted, self.waiting, self.best_effort
 
     def add(self, job_state: JobState) -> None:
         """A job is pending: it waits to be admitted, or for chips."""
         framework = self._framework
-        gated = framework.gates_jobs or not framework.decides
-        if job_state.phase is Phase.PENDING and not gated:
+        needs_admission = framework.gates_jobs or not framework.decides
+        if job_state.phase is Phase.PENDING and not needs_admission:
             self.admit(job_state)
         if job_state.job.podless and job_state.phase is not Phase.PENDING:
             return
@@ -103,7 +103,7 @@ class PendingJobs:
 
     def _list_of(self, job_state: JobState) -> PendingQueue:
         if job_state.phase is Phase.PENDING:
-            return self.gated
+            return self.unadmitted
         return self.best_effort if not job_state.facts.total else self.waiting
 
     # Jobs that were tried and found no place.
@@ -134,7 +134,7 @@ class PendingJobs:
 
     def reject(self, line: EquivalenceClass, why: QueueReason) -> None:
         """No job of *line* is admitted; the first may still fit."""
-        self.gated.hold_back(line, why)
+        self.unadmitted.hold_back(line, why)
         self.rejected.append(line)
         self._victim_search.fail(line)
 

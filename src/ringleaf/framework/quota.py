@@ -33,17 +33,19 @@ class Quota:
         self._everywhere: tuple[int, dict[str, int], dict[str, int]] = (-1, {}, {})
         """What all queues use and keep for admitted jobs, and of which state."""
 
-    def limit(self, job_state: JobState, *, overdue: bool = False) -> int | None:
+    def limit(self, job_state: JobState, *, ignore_share: bool = False) -> int | None:
         """How many pods of a job may run; None when too few to start.
 
-        An *overdue* job is limited by the queue's capability, not by its current
-        share: two queues that each wait for all of the cluster would wait forever.
+        With *ignore_share* the job is limited by the queue's capability, not by its
+        current share: two queues that each wait for the whole cluster would wait
+        forever. Set for jobs that lost pods they need, and for reservations beyond the
+        share of a queue.
         """
         job = job_state.job
         queue = self._state.queues.get(job.queue)
         if queue is None or not queue.is_open:
             return None
-        allowed = self._allowance(job_state, queue, overdue=overdue)
+        allowed = self._allowance(job_state, queue, ignore_share=ignore_share)
         held = len(job_state.placements)
         if not held and allowed(job_state.facts.total):
             return job_state.facts.n_pods - len(job_state.facts.finished)
@@ -62,7 +64,7 @@ class Quota:
         return held + low
 
     def _allowance(
-        self, job_state: JobState, queue: Queue, *, overdue: bool
+        self, job_state: JobState, queue: Queue, *, ignore_share: bool
     ) -> Callable[[Amounts], bool]:
         """Whether a job may use so much more.
 
@@ -78,7 +80,7 @@ class Quota:
                 plus(amounts, reserved),
             ):
                 return False
-            if overdue:
+            if ignore_share:
                 return self._is_capable(queue, amounts)
             asked = plus(amounts, promised) if promised else amounts
             return self._framework.votes.allocatable(queue, asked)

@@ -8,7 +8,7 @@ from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reasons import PASSING, PendingCause, QueueReason
 from ringleaf.framework.state import SchedulerState
 from ringleaf.model.decision import Waiting
-from ringleaf.policies.admission import warnings_of
+from ringleaf.policies.validation import warnings_of
 
 
 class Reports:

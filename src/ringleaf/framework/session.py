@@ -25,7 +25,6 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
-from ringleaf.policies.admission import admit, is_legal, warnings_of
 from ringleaf.policies.emptied import EmptyCluster, Impossible
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
@@ -52,6 +51,7 @@ from ringleaf.policies.repair import (
 from ringleaf.policies.repair_leaves import repaired_under_leaves
 from ringleaf.policies.room import is_varied, lacks_room_for_roles
 from ringleaf.policies.superpods import best_in_superpods
+from ringleaf.policies.validation import is_legal, validate, warnings_of
 
 MAX_PREFERENCES: Final = 64
 """Requests whose order of nodes is kept."""
@@ -107,7 +107,7 @@ class Session:
         hints: bool = True,
         legal: bool = False,
     ) -> Decision:
-        """Admit, choose nodes and chips for every pod, keep all or nothing.
+        """Validate, choose nodes and chips for every pod, keep all or nothing.
 
         A job that may start with fewer pods gets as many as fit, up to *limit*. A job
         that ran before (``previous``) keeps what it can; how much may move is tried
@@ -116,7 +116,7 @@ class Session:
         """
         if job.previous is None and job.name in self.cluster.holdings:
             raise ValueError(f"job {job.name!r} holds chips already")
-        if not legal and (never := admit(job, self.settings)) is not None:
+        if not legal and (never := validate(job, self.settings)) is not None:
             return never
         if limit is not None and limit < job.effective_min:
             return beyond_quota(self, job, limit)
@@ -135,7 +135,7 @@ class Session:
         return self._place(job, limit)
 
     def _place(self, job: Job, limit: int | None) -> Placed | None:
-        """Place a job that is admitted, scope by scope."""
+        """Place a valid job, scope by scope."""
         for scope in scopes_of(job):
             with Statement(self.cluster) as statement:
                 placements = self.placing(job, scope, limit).place(statement)

@@ -76,7 +76,7 @@ class Wakeups:
         if self._framework.evicts:
             self._changes.note(Change.VICTIMS_CHANGED)
             self._pending.waiting.everything_changed()
-            self._pending.gated.everything_changed()
+            self._pending.unadmitted.everything_changed()
 
     def shares_changed(self, queue: str) -> None:
         """More or less is requested in *queue*: queues may exceed their shares now."""
@@ -87,7 +87,7 @@ class Wakeups:
     def reopen_others(self) -> None:
         """Jobs may take back from other queues in which more is requested."""
         if self._asks_more:
-            for waitlist in (self._pending.waiting, self._pending.gated):
+            for waitlist in (self._pending.waiting, self._pending.unadmitted):
                 waitlist.reopen_others(self._asks_more)
             self._asks_more.clear()
 

@@ -183,7 +183,7 @@ class Look:
         rejected = [
             job_states[group.name]
             for group in self.world.groups.values()
-            if group.name in cycle.pending.gated
+            if group.name in cycle.pending.unadmitted
             and group.podgroup is not None
             and group.podgroup.status.phase == "Inqueue"
         ]

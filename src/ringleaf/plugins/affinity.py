@@ -21,7 +21,7 @@ from ringleaf.config.arguments import Value
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.plugin import Plugin, PluginSettings
 from ringleaf.framework.state import SchedulerState
-from ringleaf.policies.admission import admit
+from ringleaf.policies.validation import validate
 
 
 class AffinitySettings(PluginSettings, frozen=True, rename="kebab"):
@@ -45,5 +45,5 @@ class Affinity(Plugin):
         job, settings = job_state.job, self.view.settings
         if job_state.legal_under is settings or not job.chips:
             return None
-        invalid = admit(job, settings)
+        invalid = validate(job, settings)
         return None if invalid is None else f"{invalid.problem}; hint: {invalid.hint}"

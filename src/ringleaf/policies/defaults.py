@@ -15,7 +15,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY, Network, Schema
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import DefaultAffinity, Settings
-from ringleaf.policies.admission import is_legal
+from ringleaf.policies.validation import is_legal
 
 
 def with_defaults(job: Job, settings: Settings, held: Iterable[Placement] = ()) -> Job:

@@ -18,7 +18,6 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import FOUNDATION_FROM, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.policies.admission import is_legal
 from ringleaf.policies.counting import counted, need_words
 from ringleaf.policies.fit import REASONS, Excluded, Request, node_ranks, node_reasons
 from ringleaf.policies.switches import (
@@ -31,6 +30,7 @@ from ringleaf.policies.switches import (
     positions_of,
     shape,
 )
+from ringleaf.policies.validation import is_legal
 
 MAX_TRIES = 64
 """Smaller jobs that are tried for a hint."""

@@ -13,7 +13,6 @@ from ringleaf.model.job_labels import Firmness, Network
 from ringleaf.model.placement import LeafState
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.uplinks import NOWHERE
-from ringleaf.policies.admission import is_legal
 from ringleaf.policies.counting import counted, need_words, plural
 from ringleaf.policies.fit import Request
 from ringleaf.policies.gang import NodeAssignment, block_layout
@@ -21,6 +20,7 @@ from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, stays_inside
 from ringleaf.policies.repair import missing_replicas, without_pods
 from ringleaf.policies.superpods import BlockLayout, superpods_of
 from ringleaf.policies.switches import leaf_table
+from ringleaf.policies.validation import is_legal
 
 
 def superpod_obstacle(

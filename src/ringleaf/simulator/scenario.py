@@ -28,9 +28,9 @@ from ringleaf.model.product import Product
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.settings import DefaultAffinity, Settings
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.admission import is_legal
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
+from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.changes import completed
 from ringleaf.simulator.format import (
     JobEntry,

@@ -10,14 +10,14 @@ from ringleaf.model.demand import Demand, Operator, Requirement
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Firmness, Schema
 from ringleaf.model.settings import Settings, SwitchMode
-from ringleaf.policies.admission import (
-    admit,
+from ringleaf.policies.products import NO_NPU, PRODUCTS
+from ringleaf.policies.validation import (
     in_words,
     is_legal,
     legal_words,
+    validate,
     warnings_of,
 )
-from ringleaf.policies.products import NO_NPU, PRODUCTS
 from tests.chips import PER_POD, a_job
 
 STRICT: Final = Settings()
@@ -90,7 +90,7 @@ def test_these_requests_are_legal_and_no_others(
     for pods, legal in ((1, one_pod), (2, several), (5, several)):
         jobs = [a_job(product, n, pods=pods, strategy=strategy) for n in asked]
         assert {job.chips for job in jobs if is_legal(job, STRICT)} == legal
-        assert {job.chips for job in jobs if admit(job, STRICT) is None} == legal
+        assert {job.chips for job in jobs if validate(job, STRICT) is None} == legal
 
 
 def test_distributed_inference_on_duo_is_one_pod() -> None:
@@ -297,7 +297,7 @@ def test_the_setting_per_pod_lifts_nothing_but_the_rule_of_model_9000(
 def test_an_illegal_request_gets_the_problem_and_the_nearest_legal_request(
     job: Job, settings: Settings, problem: str, hint: str
 ) -> None:
-    never = admit(job, settings)
+    never = validate(job, settings)
 
     assert isinstance(never, Invalid)
     assert never.job is job
@@ -314,7 +314,7 @@ def test_an_illegal_request_gets_the_problem_and_the_nearest_legal_request(
 def test_the_request_that_is_named_is_legal(product: str, settings: Settings) -> None:
     for pods in range(1, 6):
         for chips in range(40):
-            never = admit(a_job(product, chips, pods=pods), settings)
+            never = validate(a_job(product, chips, pods=pods), settings)
             if never is None:
                 continue
             words = never.hint.removeprefix("ask for ").split()
@@ -451,7 +451,7 @@ def a3(pods: int, block: int | None, chips: int = 16, key: str = "atlas-900-a3")
 def test_a_block_that_cannot_be_is_refused_with_the_nearest_that_can(
     job: Job, problem: str, hint: str
 ) -> None:
-    found = admit(job, Settings())
+    found = validate(job, Settings())
 
     assert found is not None
     assert (found.problem, found.hint) == (problem, hint)
@@ -473,7 +473,7 @@ def test_a_block_that_cannot_be_is_refused_with_the_nearest_that_can(
     ids=lambda job: f"{job.product.key}, {job.wanted}, {job.sp_block}",
 )
 def test_a_block_that_can_be_is_admitted(job: Job) -> None:
-    assert admit(job, Settings()) is None
+    assert validate(job, Settings()) is None
 
 
 @pytest.mark.parametrize(
@@ -498,8 +498,8 @@ def test_a_legal_job_stays_legal_when_pods_have_ended_well(
     ranks = tuple(range(1, job.replicas + 1))
     left = (Role("", job.chips, job.replicas, ranks=ranks),)
 
-    assert admit(replace(job, finished=finished), Settings()) is None
-    assert admit(replace(job, finished=finished, roles=left), Settings()) is None
+    assert validate(replace(job, finished=finished), Settings()) is None
+    assert validate(replace(job, finished=finished, roles=left), Settings()) is None
 
 
 @pytest.mark.parametrize(
@@ -510,14 +510,14 @@ def test_a_legal_job_stays_legal_when_pods_have_ended_well(
     ],
 )
 def test_pods_that_have_not_ended_fill_no_block(job: Job, problem: str) -> None:
-    found = admit(job, Settings())
+    found = validate(job, Settings())
 
     assert found is not None
     assert found.problem == problem
 
 
 def test_too_few_pods_have_ended_to_fill_a_block() -> None:
-    found = admit(replace(a3(1, 48), finished=(0,)), Settings())
+    found = validate(replace(a3(1, 48), finished=(0,)), Settings())
 
     assert found is not None
     assert "does not divide the 16 chips" in found.problem
@@ -545,14 +545,14 @@ def test_a_virtual_npu_is_invalid(
 ) -> None:
     job = Job("j", PRODUCTS["atlas-800t-a2"], 1, vnpu="vir04", tor_affinity=affinity)
 
-    found = admit(job, Settings())
+    found = validate(job, Settings())
 
     assert found is not None
     assert (found.problem, found.hint) == (problem, hint)
 
 
 def test_the_hint_for_a_wrong_request_forgets_the_block() -> None:
-    found = admit(a3(1, 3, 3), Settings())
+    found = validate(a3(1, 3, 3), Settings())
 
     assert found is not None
     assert found.hint.startswith("ask for 1 x 4 chips")
@@ -618,7 +618,7 @@ CPU: Final = Demand(resources=(("cpu", 4),))
     ids=["mixed", "no chips", "no NPU", "one set", "ranks", "SuperPoD"],
 )
 def test_roles_that_are_legal(job: Job) -> None:
-    assert admit(job, STRICT) is None
+    assert validate(job, STRICT) is None
     assert is_legal(job, STRICT)
 
 
@@ -679,7 +679,7 @@ SWITCHED: Final = "but switch affinity places identical pods"
     ids=["chips", "differ", "select", "SuperPoD", "few", "twice", "no NPU", "vNPU"],
 )
 def test_roles_that_are_not_legal(job: Job, problem: str, hint: str) -> None:
-    never = admit(job, STRICT)
+    never = validate(job, STRICT)
 
     assert isinstance(never, Invalid)
     assert (never.problem, never.hint) == (problem, hint)
@@ -688,7 +688,7 @@ def test_roles_that_are_not_legal(job: Job, problem: str, hint: str) -> None:
 
 @pytest.mark.parametrize("chips", [0, 8])
 def test_a_node_without_npus_has_no_legal_request(chips: int) -> None:
-    never = admit(Job("j", NO_NPU, chips), STRICT)
+    never = validate(Job("j", NO_NPU, chips), STRICT)
 
     assert isinstance(never, Invalid)
     assert never.hint == "no-npu is for roles without chips; name another product"

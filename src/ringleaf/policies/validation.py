@@ -23,8 +23,8 @@ from ringleaf.policies.counting import counted
 from ringleaf.policies.products import FRAMEWORKS, PRODUCTS, mode_of, rule_for
 
 
-def admit(job: Job, settings: Settings) -> Invalid | None:
-    """None when *job* may be placed some day, else why it never will."""
+def validate(job: Job, settings: Settings) -> Invalid | None:
+    """Why *job* can never be placed; None if it may be."""
     if job.roles:
         fault = _role_fault(job, settings)
     elif (problem := _problem(job, settings)) is not None:
