@@ -7,7 +7,7 @@ import pytest
 
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework import budget
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.instruction import Bind, Evict
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.cluster import Node
@@ -420,7 +420,7 @@ def test_several_jobs_without_pods_are_admitted_in_one_call() -> None:
 def test_a_call_tries_a_few_rejected_jobs_and_the_next_call_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(budget, "TRIES", TRIED + REFUSED)
+    monkeypatch.setattr(budget, "TRIES", COST_TRIED + COST_REFUSED)
     story = crowd()
     asks = [Demand(resources=(("cpu", 1000 + i),)) for i in range(4)]
     arrivals = [JobArrived(job(f"j{i}", 4, demand=ask)) for i, ask in enumerate(asks)]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ringleaf.actions.allocate import attempt
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework import budget, job_state
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.placer import Placer
@@ -24,7 +24,7 @@ from ringleaf.model.demand import (
 )
 from tests.engine.story import Story, conf, job, node, queue
 
-FIVE = 5 * (TRIED + REFUSED)
+FIVE = 5 * (COST_TRIED + COST_REFUSED)
 ZONED = Requirement("zone", Operator.DOES_NOT_EXIST)
 NEAR = PodTerm("zone", ())
 LIKED = PreferredPods(1, NEAR)
@@ -100,8 +100,8 @@ def test_a_call_tries_fewer_jobs_the_more_they_say_of_nodes_and_pods(
     of_pods: int,
 ) -> None:
     """Such a try takes as long as several others."""
-    monkeypatch.setattr(job_state, "OF_NODES", 16 / (TRIED + REFUSED))
-    monkeypatch.setattr(job_state, "OF_PODS", 6 / (TRIED + REFUSED))
+    monkeypatch.setattr(job_state, "OF_NODES", 16 / (COST_TRIED + COST_REFUSED))
+    monkeypatch.setattr(job_state, "OF_PODS", 6 / (COST_TRIED + COST_REFUSED))
     found = story()
     asks = [replace(says, resources=(("cpu", 1000 + i),)) for i in range(12)]
     jobs = [
@@ -152,7 +152,7 @@ def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
         return attempt(cycle, line, *rest, **more)
 
     monkeypatch.setattr(import_module("ringleaf.actions.allocate"), "attempt", noted)
-    monkeypatch.setattr(budget, "TRIES", 6 * REFUSED)
+    monkeypatch.setattr(budget, "TRIES", 6 * COST_REFUSED)
 
     calls = []
     for _call in range(3):

@@ -19,7 +19,7 @@ from ringleaf.engine.event import (
     JobArrived,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     RepairKnown,
 )
@@ -84,7 +84,7 @@ def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: 
 
 def told_of(engine: Engine, fault: Fault) -> list[str]:
     """What one fault means for pods."""
-    engine.fault_log.known([fault], 5.0)
+    engine.fault_log.restore([fault], 5.0)
     (told,) = Damage(engine, 5.0).plain()["faults"]
     lines: list[str] = told["means"]
     return lines
@@ -258,7 +258,7 @@ def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
 
 def test_what_a_look_does_not_show_has_recovered() -> None:
     engine = engine_with(A)
-    ails = PodsAil("a", (PodFault(0, Cause.POD),))
+    ails = PodFaultsReported("a", (PodFault(0, Cause.POD),))
     engine.handle_all([NodesChanged((ILL,)), ails], 8.0)
     ailing = Fault("a", Cause.POD, "pod 0", seen=1.0)
     gone = Fault("gone", Cause.POD, "pod 0", seen=1.0)

@@ -14,7 +14,7 @@ from ringleaf.engine.event import (
     Event,
     JobArrived,
     JobGone,
-    PodsAil,
+    PodFaultsReported,
     RepairKnown,
 )
 from ringleaf.framework.instruction import Bind
@@ -120,7 +120,7 @@ def others(draw: Random) -> Event:
         (
             JobGone(name, returns=True),
             JobGone(name),
-            PodsAil(name, (ailment,)),
+            PodFaultsReported(name, (ailment,)),
             RepairKnown(name, record),
         )
     )

@@ -21,7 +21,7 @@ from ringleaf.engine.event import (
     LeavesChanged,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     PodsRun,
@@ -110,9 +110,9 @@ def down(name: str, why: Down | None = Down.NOT_READY) -> NodesChanged:
     return ill(name, ready=False, down=why)
 
 
-def ails(name: str, *pods: int, cause: Cause = Cause.POD) -> PodsAil:
+def ails(name: str, *pods: int, cause: Cause = Cause.POD) -> PodFaultsReported:
     """Pods with something wrong of their own."""
-    return PodsAil(name, tuple(PodFault(n, cause) for n in pods))
+    return PodFaultsReported(name, tuple(PodFault(n, cause) for n in pods))
 
 
 def instructions(story: Story, *kinds: str) -> list[str]:
@@ -162,7 +162,9 @@ def test_of_several_causes_of_one_pod_the_first_counts() -> None:
     story.arrives(job("j", recovery=wants(retries=1, sub_health=SubHealth.FORCE_EXIT)))
     several = (Cause.SUB_HEALTH, Cause.RELATION, Cause.POD)
 
-    story.hears(PodsAil("j", tuple(PodFault(0, c) for c in several)), weak("a", 1))
+    story.hears(
+        PodFaultsReported("j", tuple(PodFault(0, c) for c in several)), weak("a", 1)
+    )
 
     assert instructions(story, "delete") == ["delete j: 0 (pod-failed)"]
 

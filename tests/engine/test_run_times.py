@@ -13,7 +13,7 @@ from ringleaf.engine.event import (
     Event,
     JobArrived,
     JobGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     PodsRefused,
@@ -237,7 +237,9 @@ def test_a_job_that_fails_counts_unless_it_is_to_be_repaired(
     story.arrives(job("j", recovery=recovery))
 
     story.hears(
-        PodsAil("j", (PodFault(0, cause, "a"),)), JobGone("j", returns=True), now=46
+        PodFaultsReported("j", (PodFault(0, cause, "a"),)),
+        JobGone("j", returns=True),
+        now=46,
     )
 
     assert learnt(story) == want
@@ -343,7 +345,7 @@ FORCE = Recovery(mode=FaultMode.FORCE, retries=3)
 def test_a_job_that_is_repaired_counts_from_its_last_start_or_not_at_all() -> None:
     story = Story("a b", conf=learns())
     story.arrives(job("j", recovery=FORCE))
-    story.hears(PodsAil("j", (PodFault(0, Cause.POD, "a"),)), now=5)
+    story.hears(PodFaultsReported("j", (PodFault(0, Cause.POD, "a"),)), now=5)
     assert any(isinstance(each, Delete) for each in story.said)
 
     story.hears(JobGone("j"), now=6)
@@ -354,8 +356,8 @@ def test_a_job_that_is_repaired_counts_from_its_last_start_or_not_at_all() -> No
 def test_a_job_that_is_repaired_and_started_again_counts() -> None:
     story = Story("a b", conf=learns())
     story.arrives(job("j", recovery=FORCE))
-    story.hears(PodsAil("j", (PodFault(0, Cause.POD, "a"),)), now=5)
-    story.hears(PodsGone("j", (0,)), PodsAil("j", ()), now=6)
+    story.hears(PodFaultsReported("j", (PodFault(0, Cause.POD, "a"),)), now=5)
+    story.hears(PodsGone("j", (0,)), PodFaultsReported("j", ()), now=6)
     assert "j" in story.running
     story.hears(PodsRun("j", (0,)), now=7)
 

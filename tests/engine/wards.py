@@ -13,7 +13,7 @@ from ringleaf.engine.event import (
     JobArrived,
     JobGone,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsGone,
 )
 from ringleaf.framework.instruction import AskToExit, Bind, Delete, PersistRepair
@@ -64,7 +64,7 @@ class Wards:
         """Write *event* down, before the ledger does."""
         self.episodes, self.tried = {}, {}
         match event:
-            case PodsAil():
+            case PodFaultsReported():
                 self._ail(event, ledger)
             case NodesGone():
                 self._nodes_gone(event, ledger)
@@ -82,7 +82,7 @@ class Wards:
             case _:
                 pass
 
-    def _ail(self, event: PodsAil, ledger: "Ledger") -> None:
+    def _ail(self, event: PodFaultsReported, ledger: "Ledger") -> None:
         """A pod that is asked to end may well end badly; that is no further fault."""
         for pod in [pod for pod in self.ails if pod[0] == event.job]:
             del self.ails[pod]

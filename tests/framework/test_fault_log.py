@@ -136,7 +136,7 @@ def test_a_change_from_no_node_to_no_node_is_ignored(book: FaultLog) -> None:
 
 
 def test_pods_have_faults_of_their_own_and_only_those(book: FaultLog) -> None:
-    book.pods_ail(
+    book.report_pod_faults(
         "job",
         [
             PodFault(2, Cause.POD, "n0"),
@@ -151,7 +151,7 @@ def test_pods_have_faults_of_their_own_and_only_those(book: FaultLog) -> None:
         (Cause.RELATION, "pod 3"),
         (Cause.SUB_HEALTH, "pod 4"),
     }
-    book.pods_ail("job", [PodFault(3, Cause.RELATION)], 2.0)
+    book.report_pod_faults("job", [PodFault(3, Cause.RELATION)], 2.0)
     assert [each.part for each in book.of("job")] == ["pod 3"]
     book.job_gone("job", 3.0)
     assert not book.open
@@ -159,10 +159,10 @@ def test_pods_have_faults_of_their_own_and_only_those(book: FaultLog) -> None:
 
 def test_a_job_and_a_node_of_one_name_do_not_heal_each_other(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 1.0)
-    book.pods_ail("n0", [PodFault(0, Cause.POD)], 1.0)
+    book.report_pod_faults("n0", [PodFault(0, Cause.POD)], 1.0)
 
     book.nodes_changed(CHIP_3, CHIP_3, 2.0)
-    book.pods_ail("n0", [PodFault(0, Cause.POD)], 2.0)
+    book.report_pod_faults("n0", [PodFault(0, Cause.POD)], 2.0)
     assert len(book.open) == 2
     book.job_gone("n0", 3.0)
     assert [key[1] for key in book.open] == [Cause.CHIP]
@@ -180,8 +180,8 @@ def test_a_node_is_quarantined_until_it_is_released(book: FaultLog) -> None:
     assert book.version == version
     book.node_quarantined("n0", "no", 4.0, until=304.0)
     assert [each.until for each in book.open.values()] == [304.0]
-    book.taken_back("n0", 304.0)
-    book.taken_back("n0", 305.0)
+    book.quarantine_ended("n0", 304.0)
+    book.quarantine_ended("n0", 305.0)
     assert [(each.seen, each.recovered) for each in book.recent] == [(1.0, 304.0)]
 
 
@@ -212,7 +212,7 @@ def test_a_pod_ails_because_of_its_own_chips_its_node_and_itself(
 ) -> None:
     ill = replace(WELL, unhealthy=0b11000, weak=0b1, weak_switch=True, sub_healthy=True)
     book.nodes_changed(None, ill, 1.0)
-    book.pods_ail("a", [PodFault(2, Cause.SUB_HEALTH, "n0")], 1.0)
+    book.report_pod_faults("a", [PodFault(2, Cause.SUB_HEALTH, "n0")], 1.0)
 
     chip = PodFault(2, Cause.CHIP, "n0")
     assert [str(key.part) for key in book.keys_about("a", chip)] == ["chip 3", "chip 4"]
@@ -279,11 +279,11 @@ def test_after_a_restart_faults_go_on_whichever_events_come_first(
 ) -> None:
     def nodes() -> None:
         book.nodes_changed(None, CHIP_3, 10.0)
-        book.pods_ail("a", [PodFault(1, Cause.POD)], 10.0)
+        book.report_pod_faults("a", [PodFault(1, Cause.POD)], 10.0)
 
     if first == "nodes":
         nodes()
-    book.known(WRITTEN, 10.0)
+    book.restore(WRITTEN, 10.0)
     if first == "faults":
         nodes()
 
@@ -295,12 +295,12 @@ def test_after_a_restart_faults_go_on_whichever_events_come_first(
     }
     assert [each.recovered for each in book.recent] == [1.0, 10.0, 10.0]
     version = book.version
-    book.known(WRITTEN, 10.0)
+    book.restore(WRITTEN, 10.0)
     assert book.version == version
 
 
 def test_what_is_known_is_no_news(book: FaultLog) -> None:
-    book.known(WRITTEN, 10.0)
+    book.restore(WRITTEN, 10.0)
 
     assert book.version
     assert [*book.news(0)] == []
@@ -309,7 +309,7 @@ def test_what_is_known_is_no_news(book: FaultLog) -> None:
 def test_two_halves_of_a_life_are_one(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 10.0)
     book.acted([KEY_OF_CHIP_3], "b", 11.0)
-    book.known(WRITTEN[:1], 12.0)
+    book.restore(WRITTEN[:1], 12.0)
 
     (fault,) = book.open.values()
     assert (fault.seen, fault.acted, fault.jobs) == (1.0, 2.0, ("a", "b"))
@@ -320,20 +320,20 @@ def test_a_life_begins_as_it_was_written_although_clocks_differ(
 ) -> None:
     book.nodes_changed(None, CHIP_3, 0.5)
     book.acted([KEY_OF_CHIP_3], "b", 0.75)
-    book.known([replace(WRITTEN[0], acted=None, jobs=())], 0.5)
+    book.restore([replace(WRITTEN[0], acted=None, jobs=())], 0.5)
 
     (fault,) = book.open.values()
     assert (fault.seen, fault.acted, fault.jobs) == (1.0, 1.0, ("b",))
 
 
 def test_a_stored_fault_that_is_not_confirmed_is_kept_for_a_day(book: FaultLog) -> None:
-    book.known([Fault("gone", Cause.CHIP, "chip 0", seen=1.0)], 10.0)
+    book.restore([Fault("gone", Cause.CHIP, "chip 0", seen=1.0)], 10.0)
     book.nodes_changed(None, WELL, 10.0)
     assert len(book.open) == 1
 
     book.nodes_changed(WELL, WELL, DAY + 10.0)
     assert not book.open
-    book.known([Fault("gone", Cause.CHIP, "chip 0", seen=1.0)], DAY + 11.0)
+    book.restore([Fault("gone", Cause.CHIP, "chip 0", seen=1.0)], DAY + 11.0)
     assert not book.open
 
 
@@ -343,7 +343,7 @@ def test_a_node_stays_quarantined_after_a_restart_until_its_time_is_over(
     aside = Fault("n0", Cause.REFUSAL, seen=1.0, until=20.0)
     book.nodes_changed(None, WELL, 10.0)
 
-    book.known([aside, replace(aside, where="n1", until=9.0)], 10.0)
+    book.restore([aside, replace(aside, where="n1", until=9.0)], 10.0)
     assert [*book.open] == [aside.key]
     assert [each.where for each in book.recent] == ["n1"]
     book.nodes_changed(None, WELL, 20.0)
@@ -352,7 +352,7 @@ def test_a_node_stays_quarantined_after_a_restart_until_its_time_is_over(
 
 def test_many_that_are_given_up_at_once_are_given_up(book: FaultLog) -> None:
     many = [Fault(f"n{i}", Cause.NODE, seen=1.0) for i in range(3_000)]
-    book.known(many, 1.0)
+    book.restore(many, 1.0)
     book.nodes_changed(None, WELL, DAY + 1.0)
 
     assert not book.open

@@ -116,7 +116,7 @@ def test_what_was_written_is_known_however_often_it_is_heard() -> None:
     after.count(2 * HOUR_S, 0)
 
     for _time in range(2):
-        after.known(before.account_at(2 * HOUR_S, 0))
+        after.restore(before.account_at(2 * HOUR_S, 0))
 
     assert after.account == before.account
     assert after.used == before.used == 8 * HOUR_S
@@ -135,7 +135,7 @@ def test_what_is_kept_since_the_last_count_is_written_too() -> None:
 def test_what_is_counted_already_is_not_lost() -> None:
     budget = counted((0.25, 8))
 
-    budget.known(IdleAccount(((BUCKET_S, 1.0), (2 * BUCKET_S, 5.0))))
+    budget.restore(IdleAccount(((BUCKET_S, 1.0), (2 * BUCKET_S, 5.0))))
 
     assert budget.account.buckets == ((BUCKET_S, 8 * BUCKET_S), (2 * BUCKET_S, 5.0))
 
@@ -143,7 +143,7 @@ def test_what_is_counted_already_is_not_lost() -> None:
 def test_what_a_clock_ahead_of_ours_wrote_does_not_count() -> None:
     budget = counted((1, 0))
 
-    budget.known(IdleAccount(((DAY_AFTER, 5.0),)))
+    budget.restore(IdleAccount(((DAY_AFTER, 5.0),)))
 
     assert not budget.account.buckets
 
@@ -158,7 +158,7 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
         budget.count(quarter * BUCKET_S, 8)
         budget.note(ended(f"j{quarter}", quarter))
 
-    budget.known(IdleAccount(ended=(ended("old", -1),)))
+    budget.restore(IdleAccount(ended=(ended("old", -1),)))
 
     assert len(budget.account.buckets) <= MOST_BUCKETS
     kept = [each.job for each in budget.account.ended]

@@ -55,7 +55,7 @@ def test_what_was_written_down_is_the_number_whatever_a_record_says() -> None:
     written = [Deletion(4.0, "k", 3), Deletion(10.0, "j", 1), Deletion(10.0, "j", 1)]
     rate_limit.count_once(10.0, "j", 5)
     for _twice in range(2):
-        rate_limit.known(written, 20.0)
+        rate_limit.restore(written, 20.0)
     rate_limit.count_once(10.0, "j", 5)
 
     assert rate_limit.recent(20.0, rules) == 5
@@ -64,7 +64,7 @@ def test_what_was_written_down_is_the_number_whatever_a_record_says() -> None:
 
 def test_what_was_deleted_later_than_now_was_deleted_now() -> None:
     rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
-    rate_limit.known([Deletion(1e9, "j", 5)], 20.0)
+    rate_limit.restore([Deletion(1e9, "j", 5)], 20.0)
 
     assert rate_limit.next_at(rules) == 80.0
 
@@ -82,7 +82,7 @@ def test_a_sum_of_many_deletions_replaces_the_one_before_and_what_it_counts() ->
     rate_limit, rules = EvictionRateLimit(), RepairSettings(brake_s=60)
     rate_limit.count_once(10.0, "early", 3)
     for pods in (7, 9):
-        rate_limit.known(
+        rate_limit.restore(
             [Deletion(10.0 + pods, "", pods), Deletion(30.0, "j", 1)], 40.0
         )
     rate_limit.count_once(15.0, "also early", 3)

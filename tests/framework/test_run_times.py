@@ -226,7 +226,7 @@ def test_the_order_in_which_series_are_heard_of_changes_nothing() -> None:
     jobs = [of(user, name) for user in "ab" for name in "xyz"]
     known = after(*((draw.choice(jobs), draw.expovariate(0.01)) for _ in range(300)))
     again = RunTimes()
-    again.known(draw.sample(known.series, len(known.series)))
+    again.restore(draw.sample(known.series, len(known.series)))
 
     assert [again.predict(job) for job in jobs] == [known.predict(job) for job in jobs]
 
@@ -265,7 +265,7 @@ def test_what_was_written_down_is_known_again() -> None:
     known = after(*nine(JOB), (of(user="bob"), 5.0))
     again = RunTimes()
 
-    again.known(known.series)
+    again.restore(known.series)
 
     assert again.series == known.series
     assert again.size == known.size
@@ -275,19 +275,19 @@ def test_hearing_it_twice_is_hearing_it_once_and_the_longer_series_counts() -> N
     known = after(*nine(JOB))
     before, old = known.series, after(*nine(JOB, 9.0)[1:]).series
 
-    known.known(before)
-    known.known(old)
+    known.restore(before)
+    known.restore(old)
     assert known.series == before
     assert after(*nine(JOB)[1:]).series != before
 
-    known.known([replace(before[0], steps=(1,) * 10)])
+    known.restore([replace(before[0], steps=(1,) * 10)])
     assert known.series[-1].steps == (1,) * 10
 
 
 def test_steps_that_the_grid_does_not_have_are_left_out() -> None:
     known = RunTimes()
 
-    known.known(
+    known.restore(
         [RunSeries(Similarity.CHIPS, "q", chips=8, steps=(-1, 3, TOP + 1, 300))]
     )
 

@@ -235,7 +235,7 @@ def test_accounts_of_queues_that_do_not_exist_go_with_their_jobs() -> None:
     kept = enters(view, Job("j", A2, 4, queue="q"))
     assert [*view.accounts] == ["q"]
 
-    view.drop("q")
+    view.remove_queue("q")
     assert [*view.accounts] == ["q"]
     view.leave(kept)
     assert [*view.accounts] == []
@@ -245,6 +245,6 @@ def test_an_account_without_jobs_goes_with_its_queue() -> None:
     view = a_view()
     view.accounts["q"]
 
-    view.drop("q")
+    view.remove_queue("q")
 
     assert [*view.accounts] == []

@@ -301,7 +301,7 @@ def test_nodes_by_state() -> None:
     scene.stage.put_node(node("d", ready="False"))
     scene.cycle()
     cluster = scene.stage.engine.view.cluster
-    cluster.quarantine(cluster.index["b"])
+    cluster.set_quarantined(cluster.index["b"], on=True)
 
     found = scene.values("ringleaf_nodes")
 
@@ -508,7 +508,7 @@ def test_a_queue_that_goes_while_the_page_is_read_is_left_out() -> None:
     view = scene.stage.engine.view
     while "volcano_unschedule_job_count" not in reading.values:
         next(steps)
-    view.drop("goes")
+    view.remove_queue("goes")
     view.accounts.pop("goes", None)
     for _step in steps:
         pass

@@ -250,7 +250,7 @@ TABLES = {"ringleaf.policies.products", "ringleaf.policies.rules"}
 EXPLAIN = {f"ringleaf.policies.{name}" for name in ("marks", "words")}
 """Modules that explain a decision where somebody asks, outside of the scheduler."""
 METRICS = {"ringleaf.policies.fragments"}
-VERBS = {
+ACTIONS = {
     f"ringleaf.actions.{name}"
     for name in ("allocate", "backfill", "handle_faults", "preempt")
 }
@@ -271,7 +271,7 @@ def test_every_rule_plugin_and_action_is_reached(reached: Reached) -> None:
         if each.__module__.startswith(DECIDING)
     }
 
-    assert wanted - known <= TABLES | EXPLAIN | METRICS | VERBS | MOVES
+    assert wanted - known <= TABLES | EXPLAIN | METRICS | ACTIONS | MOVES
     assert {"switches", "superpods", "repair_leaves"} <= {
         each.removeprefix("ringleaf.policies.") for each in known
     }
@@ -443,7 +443,9 @@ def test_a_queue_that_fails_holds_up_its_own_jobs_only(
 ) -> None:
     stage = Stage("a b")
     with monkeypatch.context() as patch:
-        patch.setattr(SchedulerState, "put", _fail_for(SchedulerState.put, "odd"))
+        patch.setattr(
+            SchedulerState, "put_queue", _fail_for(SchedulerState.put_queue, "odd")
+        )
         stage.queue("odd", weight=1)
         stage.pod("good", 8)
         assert stage.endure() == ["bind pod default/good: good on a 01234567"]

@@ -6,7 +6,13 @@ import msgspec
 import pytest
 
 from ringleaf.config.conf import Conf
-from ringleaf.engine.event import JobArrived, JobGone, NodesChanged, PodsAil, PodsGone
+from ringleaf.engine.event import (
+    JobArrived,
+    JobGone,
+    NodesChanged,
+    PodFaultsReported,
+    PodsGone,
+)
 from ringleaf.framework.instruction import Delete
 from ringleaf.kube import recovery
 from ringleaf.kube.objects import Pod, PodGroup
@@ -332,7 +338,7 @@ def gang(stage: Stage, labels: dict[str, str], pods: int = 2) -> None:
 def ailing(stage: Stage) -> list[tuple[PodFault, ...]]:
     """What is told to be wrong with pods, in the order in which it is."""
     events = stage.world.events(stage.now)
-    return [each.ailments for each in events if isinstance(each, PodsAil)]
+    return [each.ailments for each in events if isinstance(each, PodFaultsReported)]
 
 
 def changed(stage: Stage, name: str) -> Plain:
@@ -382,7 +388,7 @@ def test_a_pod_that_failed_is_told_of_before_it_is_gone() -> None:
 
     kinds = [type(e) for e in stage.world.events(stage.now)]
 
-    assert kinds.index(PodsAil) < kinds.index(PodsGone)
+    assert kinds.index(PodFaultsReported) < kinds.index(PodsGone)
 
 
 def test_a_pod_that_failed_ails_until_another_has_its_place() -> None:
@@ -473,11 +479,11 @@ def test_after_a_restart_the_same_pods_ail() -> None:
     stage.restart()
 
     events = stage.world.events(stage.now)
-    kinds = [type(e) for e in events if isinstance(e, JobArrived | PodsAil)]
-    assert kinds == [JobArrived, PodsAil]
-    assert [e.ailments for e in events if isinstance(e, PodsAil)] == before
+    kinds = [type(e) for e in events if isinstance(e, JobArrived | PodFaultsReported)]
+    assert kinds == [JobArrived, PodFaultsReported]
+    assert [e.ailments for e in events if isinstance(e, PodFaultsReported)] == before
     again = stage.world.everything(stage.now)
-    assert [e.ailments for e in again if isinstance(e, PodsAil)] == before
+    assert [e.ailments for e in again if isinstance(e, PodFaultsReported)] == before
 
 
 @pytest.mark.parametrize(

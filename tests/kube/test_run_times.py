@@ -75,7 +75,7 @@ class Maps:
     def hears(self) -> None:
         """The engine hears of what was read."""
         for series in self._unheard:
-            self.run_times.known(series)
+            self.run_times.restore(series)
         self._unheard.clear()
 
     async def call(
@@ -277,7 +277,7 @@ def test_what_a_new_engine_counts_is_written_though_it_counted_as_many() -> None
     maps.leads()
     series = maps.run_times.series
     maps.run_times = RunTimes()
-    maps.run_times.known(series)
+    maps.run_times.restore(series)
 
     maps.run_times.ended(JOB, 60.0)
     asyncio.run(written(maps))

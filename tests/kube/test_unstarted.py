@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ringleaf.config.reader import DEFAULT
-from ringleaf.engine.event import PodsAil, PodsRefused, PodsRun
+from ringleaf.engine.event import PodFaultsReported, PodsRefused, PodsRun
 from ringleaf.framework.instruction import Delete, Report
 from ringleaf.kube.api import Api
 from ringleaf.kube.objects import Pod
@@ -218,7 +218,7 @@ def test_a_refusal_is_no_failure_of_the_pod() -> None:
     stage.cycle()
 
     assert deleted(stage) == [("default/g", (0,), "PodRefused")]
-    assert not [each for each in stage.heard if isinstance(each, PodsAil)]
+    assert not [each for each in stage.heard if isinstance(each, PodFaultsReported)]
 
 
 def test_a_gang_whose_pods_were_all_refused_has_not_ended() -> None:

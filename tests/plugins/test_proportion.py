@@ -437,10 +437,10 @@ def test_parts_follow_jobs_queues_and_nodes() -> None:
 
     stage.waits("b", queue="q", replicas=4)
     seen.append(plugin.part("p").deserved[CHIPS])
-    stage.view.put(Queue("p", 3))
+    stage.view.put_queue(Queue("p", 3))
     seen.append(plugin.part("p").deserved[CHIPS])
     stage.view.total = {CHIPS: 16_000}
-    stage.view.asked += 1
+    stage.view.demand_version += 1
     seen.append(plugin.part("p").deserved[CHIPS])
 
     assert seen == [32_000, 16_000, 24_000, 12_000]

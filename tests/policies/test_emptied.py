@@ -82,7 +82,7 @@ def test_pods_are_counted_on_nodes_that_are_empty(job: Job, words: str | None) -
 )
 def test_what_is_wrong_with_nodes_may_pass(away: dict[str, object]) -> None:
     cluster = nodes(2, **away)
-    cluster.quarantine(0)
+    cluster.set_quarantined(0, on=True)
 
     assert words_of(cluster, Job("j", A2, 8, 2)) is None
     assert words_of(cluster, Job("j", A2, 8, 3)) == FEW

@@ -331,7 +331,7 @@ def test_what_was_found_of_nodes_is_found_anew_when_one_changes() -> None:
     cluster.change(0, replace(nodes[0], ready=False))
     assert capacity(cluster, request) == 1
     assert node_ranks(cluster, request)[0] == NEVER
-    cluster.quarantine(1)
+    cluster.set_quarantined(1, on=True)
     assert capacity(cluster, request) == 0
 
 

@@ -62,13 +62,13 @@ events: st.SearchStrategy[Told] = st.one_of(
     nodes.map(lambda node: lambda book, now: book.nodes_changed(None, node, now)),
     nodes.map(lambda node: lambda book, now: book.nodes_changed(node, None, now)),
     st.tuples(names, ailments).map(
-        lambda case: lambda book, now: book.pods_ail(*case, now)
+        lambda case: lambda book, now: book.report_pod_faults(*case, now)
     ),
     names.map(lambda job: lambda book, now: book.job_gone(job, now)),
     names.map(
         lambda node: lambda book, now: book.node_quarantined(node, "no", now, 9.0)
     ),
-    names.map(lambda node: lambda book, now: book.taken_back(node, now)),
+    names.map(lambda node: lambda book, now: book.quarantine_ended(node, now)),
     names.map(lambda job: lambda book, now: book.acted([*book.open][:2], job, now)),
     st.lists(lives(), max_size=4).map(
         lambda faults: lambda book, now: book.known(faults, now)

@@ -29,7 +29,7 @@ from ringleaf.engine.event import (
     JobGone,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     RepairKnown,
@@ -191,7 +191,7 @@ class World:
     def ends_well(self, name: str, replica: int) -> None:
         """A pod is done; nothing is wrong with it any more."""
         self._well(name, {replica})
-        event = PodsAil(name, self.ailing[name])
+        event = PodFaultsReported(name, self.ailing[name])
         self.hears(event, PodsGone(name, (replica,), succeeded=True))
 
     def _well(self, name: str, replicas: set[int]) -> None:
@@ -224,7 +224,7 @@ class World:
             events.append(JobArrived(one, listed))
             self._looks_again(name)
             if self.ailing.get(name):
-                events.append(PodsAil(name, self.ailing[name]))
+                events.append(PodFaultsReported(name, self.ailing[name]))
             ending = tuple(sorted(n for other, n in ledger.ending if other == name))
             if ending:
                 events.append(PodsEnding(name, ending))
@@ -368,7 +368,7 @@ class Machine(RuleBasedStateMachine):
             for each in self.world.ailing.pop(name, ()):
                 if each.cause is Cause.NODE:
                     ledger.wards.lost.pop((name, each.replica), None)
-            self.world.hears(PodsAil(name, ()), JobGone(name, returns=True))
+            self.world.hears(PodFaultsReported(name, ()), JobGone(name, returns=True))
             self.world.now += 1
             self.world.hears(JobArrived(one))
 
@@ -395,7 +395,7 @@ class Machine(RuleBasedStateMachine):
         new = PodFault(replica, cause, self.world.ledger.pods[name, replica].node)
         rest = tuple(a for a in known if a.replica != replica)
         self.world.ailing[name] = (*rest, new)
-        self.world.hears(PodsAil(name, self.world.ailing[name]))
+        self.world.hears(PodFaultsReported(name, self.world.ailing[name]))
 
     @rule(most=st.integers(1, 4))
     def some_that_end_are_gone(self, most: int) -> None:

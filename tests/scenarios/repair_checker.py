@@ -14,7 +14,7 @@ from ringleaf.engine.event import (
     JobGone,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     RepairKnown,
@@ -101,7 +101,7 @@ def _hear(books: Books, event: Event) -> None:
                 books.ending.get(job, set()).discard(replica)
         case PodsEnding(job, replicas):
             books.ending.setdefault(job, set()).update(replicas)
-        case PodsAil(job, ailments):
+        case PodFaultsReported(job, ailments):
             books.ailing[job] = {each.replica: each.cause for each in ailments}
         case RepairKnown(job):
             books.records[job] = event

@@ -413,7 +413,7 @@ kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     st.builds(ev.PodsGone, names, ranks, flags, flags),
     st.builds(ev.PodsEnding, names, ranks),
     st.builds(ev.BindFailed, names, ranks),
-    st.builds(ev.PodsAil, names, tuples(ailments)),
+    st.builds(ev.PodFaultsReported, names, tuples(ailments)),
     st.builds(ev.PodsRun, names, ranks, st.none() | seconds.map(abs)),
     st.builds(ev.PodsRefused, names, ranks, texts),
     st.builds(ev.RepairKnown, names, records),

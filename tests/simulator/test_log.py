@@ -13,7 +13,7 @@ from ringleaf.engine.event import (
     JobArrived,
     JobGone,
     NodesChanged,
-    PodsAil,
+    PodFaultsReported,
     RepairKnown,
 )
 from ringleaf.model.cluster import Node
@@ -138,7 +138,7 @@ def test_whatever_an_engine_heard_of_causes_is_played_again(cause: Cause) -> Non
     recorder = Recorder(Engine([Node("n", A2, 8, 255)]), out)
 
     recorder.handle(RepairKnown("j", Record(0.0, ailments=ailing, deleted=(0,))), 1)
-    recorder.handle(PodsAil("j", ailing), 2)
+    recorder.handle(PodFaultsReported("j", ailing), 2)
 
     out.seek(0)
     assert replay(out).difference is None

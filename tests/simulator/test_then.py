@@ -69,7 +69,7 @@ def test_there_is_one_form_for_every_event() -> None:
         ),
         (
             "pods-ail: {job: two, ailments: [{replica: 1, cause: NodeUnhealthy}]}",
-            ev.PodsAil("two", (PodFault(1, Cause.NODE),)),
+            ev.PodFaultsReported("two", (PodFault(1, Cause.NODE),)),
         ),
         ("bind-fails: {job: j, replicas: []}", ev.BindFailed("j", ())),
         ("nodes-gone: [n1]", ev.NodesGone(("n1",))),
@@ -97,7 +97,9 @@ def test_a_pod_may_ail_that_was_on_a_node_that_is_gone() -> None:
         "ailments: [{replica: 0, cause: NodeUnhealthy, node: n1}]}}]"
     )
 
-    assert scenario.then[1].event == ev.PodsAil("j", (PodFault(0, Cause.NODE, "n1"),))
+    assert scenario.then[1].event == ev.PodFaultsReported(
+        "j", (PodFault(0, Cause.NODE, "n1"),)
+    )
 
 
 def test_pods_of_a_job_that_runs_at_the_beginning_may_be_named() -> None:

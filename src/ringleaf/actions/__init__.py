@@ -10,9 +10,9 @@ from ringleaf.actions.enqueue import enqueue
 from ringleaf.actions.preempt import preempt
 from ringleaf.actions.rearrange import rearrange
 from ringleaf.actions.reclaim import reclaim
-from ringleaf.framework.cycle import Verb
+from ringleaf.framework.cycle import ActionFunction
 
-VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
+ACTION_FUNCTIONS: Final[Mapping[str, ActionFunction]] = MappingProxyType(
     {
         "enqueue": enqueue,
         "allocate": allocate,

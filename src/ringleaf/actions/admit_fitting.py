@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from ringleaf.actions.enqueue import admit_job, may_admit
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
@@ -63,7 +63,7 @@ class FittingAdmission:
     def admits(self, line: EquivalenceClass) -> bool:
         """Whether the first job of *line* was admitted."""
         _key, job_state = line.front
-        self._cycle.slice.cost += REFUSED
+        self._cycle.slice.cost += COST_REFUSED
         if self._cycle.quota.closed(job_state.job.queue) is not None:
             return False
         if job_state.job.podless:
@@ -88,7 +88,7 @@ class FittingAdmission:
         ):
             return False
         limit = cycle.quota.limit(job_state)
-        cycle.slice.cost += TRIED + job_state.facts.selecting
+        cycle.slice.cost += COST_TRIED + job_state.facts.selecting
         found = (
             None
             if limit is None

@@ -8,7 +8,7 @@ from ringleaf.actions.admit_fitting import admit_fitting
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve, reserve_terminating, tend_reservations
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import REFUSED, TRIED
+from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState, Phase
@@ -24,7 +24,7 @@ def allocate(cycle: Cycle) -> None:
     pending, votes = cycle.pending, cycle.framework.votes
     turns = QueueIterator(cycle, pending.waiting)
     endings: list[JobState] | None = None
-    refused: dict[Job, QueueReason] = {}
+    quota_refusals: dict[Job, QueueReason] = {}
     while (line := turns.next()) is not None:
         if cycle.slice.cut_short():
             return
@@ -32,14 +32,14 @@ def allocate(cycle: Cycle) -> None:
         lost_pods = pending.lost_min_available(line.front[1])
         if queue is not None and not lost_pods and votes.overused(queue):
             pending.pass_over(turns.queue)
-            turns.drop()
-        elif attempt(cycle, line, refused, lost_pods=lost_pods):
-            endings, refused = None, {}
+            turns.skip_queue()
+        elif attempt(cycle, line, quota_refusals, lost_pods=lost_pods):
+            endings, quota_refusals = None, {}
         else:
             if endings is None:
                 endings = cycle.reservations.unclaimed(cycle.victim_search.ending)
             if reserve_terminating(cycle, line, endings):
-                endings, refused = None, {}
+                endings, quota_refusals = None, {}
     if pending.rejected:
         if not admit_fitting(cycle):
             return
@@ -51,17 +51,17 @@ def allocate(cycle: Cycle) -> None:
 def attempt(
     cycle: Cycle,
     line: EquivalenceClass,
-    refused: dict[Job, QueueReason] | None = None,
+    quota_refusals: dict[Job, QueueReason] | None = None,
     *,
     lost_pods: bool | None = None,
 ) -> bool:
     """Try the first job of *line*; whether it was placed, or left the line.
 
-    What was *refused* by the quota of a queue, and why, is kept there; as long as no
-    job starts or reserves, the quota gives the same answer to the same request. A job
-    that lost pods it cannot do without is *lost_pods*.
+    *quota_refusals* keeps which requests the quota of a queue refused, and why; as long
+    as no job starts or reserves, the quota gives the same answer to the same request.
+    *lost_pods* says whether the job lost pods that it cannot do without.
     """
-    refused = {} if refused is None else refused
+    quota_refusals = {} if quota_refusals is None else quota_refusals
     _key, job_state = line.front
     waiting, reports = cycle.pending.waiting, cycle.reports
     if job_state.phase is not Phase.RUNNING:
@@ -80,13 +80,13 @@ def attempt(
         or job_state.job.name in cycle.reservations.by_job
         or (cycle.reservations.by_job and cycle.reservations.aged)
     )
-    cycle.slice.cost += REFUSED
-    known = refused.get(job_state.facts.untimed_key) if is_like_others else None
+    cycle.slice.cost += COST_REFUSED
+    known = quota_refusals.get(job_state.facts.untimed_key) if is_like_others else None
     limit = None if known else cycle.quota.limit(job_state, ignore_share=lost_pods)
     if limit is None:
         why = known or cycle.quota.no_room(job_state)
         if is_like_others:
-            refused[job_state.facts.untimed_key] = why
+            quota_refusals[job_state.facts.untimed_key] = why
         waiting.hold_back(line, why)
         cycle.victim_search.fail(line)
         reports.report_pending(job_state, why)
@@ -95,7 +95,7 @@ def attempt(
         waiting.close(line, line.why)  # what was reported still holds
         cycle.victim_search.fail(line)
         return False
-    cycle.slice.cost += TRIED + job_state.facts.selecting
+    cycle.slice.cost += COST_TRIED + job_state.facts.selecting
     found = cycle.placer.place(job_state, limit)
     if isinstance(found, tuple):
         start(cycle, job_state, found)

@@ -2,7 +2,7 @@
 
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.start import start
-from ringleaf.framework.budget import TRIED
+from ringleaf.framework.budget import COST_TRIED
 from ringleaf.framework.cycle import Cycle
 
 
@@ -18,7 +18,7 @@ def backfill(cycle: Cycle) -> None:
             best_effort.hold_back(line, why)
             cycle.reports.report_pending(job_state, why)
             continue
-        cycle.slice.cost += TRIED + job_state.facts.selecting
+        cycle.slice.cost += COST_TRIED + job_state.facts.selecting
         found = cycle.placer.place(job_state, job_state.facts.n_pods)
         if isinstance(found, tuple):
             start(cycle, job_state, found)

@@ -49,8 +49,8 @@ MAX_TOLD: Final = 3
 
 def limit_allows(cycle: Cycle, pods: int) -> bool:
     """Whether *pods* more may be deleted now."""
-    rules, brake = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
-    return brake.allows(pods, _total(cycle), cycle.view.now, rules)
+    rules, rate_limit = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
+    return rate_limit.allows(pods, _total(cycle), cycle.view.now, rules)
 
 
 def _total(cycle: Cycle) -> int:
@@ -75,7 +75,7 @@ def count_pods(cycle: Cycle) -> int:
 def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     """The pods of a job that are faulty, and were not dealt with."""
     repairs, recovery = cycle.failures.repairs, job_state.job.recovery
-    own = _own_ailments(cycle, job_state)
+    own = _own_pod_faults(cycle, job_state)
     found = {n: each for n, each in own.items() if n not in job_state.placements}
     for replica, placement in job_state.placements.items():
         if replica in job_state.terminating:
@@ -88,11 +88,11 @@ def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     return found
 
 
-def _own_ailments(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
+def _own_pod_faults(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     """What is wrong with pods themselves, as far as that counts and is new."""
     repairs, job = cycle.failures.repairs, job_state.job
     name, recovery = job.name, job.recovery
-    own = repairs.ails.get(name)
+    own = repairs.pod_faults.get(name)
     if not own:
         return {}
     # A pod that is asked to end may well end badly; that is no further fault.
@@ -118,7 +118,7 @@ def inspect_job(cycle: Cycle, job_state: JobState) -> None:
     repairs.rate_limit.waiting.pop(name, None)
     faulty = faulty_pods(cycle, job_state)
     if mode.is_external:
-        _point(cycle, name, tuple(faulty[n] for n in sorted(faulty)))
+        _report_faulty(cycle, name, tuple(faulty[n] for n in sorted(faulty)))
     if repair is not None and not faulty and _ends_by_itself(job_state, repair):
         faulty = repair.ailments
     if not mode.is_ours or not faulty:
@@ -137,14 +137,14 @@ def inspect_job(cycle: Cycle, job_state: JobState) -> None:
     delete_pods(cycle, job_state, repair, faulty, scope)
 
 
-def _point(cycle: Cycle, name: str, told: tuple[PodFault, ...]) -> None:
+def _report_faulty(cycle: Cycle, name: str, told: tuple[PodFault, ...]) -> None:
     """Tell others which pods are faulty, if that is news."""
-    pointed = cycle.failures.repairs.pointed
-    if pointed.get(name, ()) != told:
+    reported_faulty = cycle.failures.repairs.reported_faulty
+    if reported_faulty.get(name, ()) != told:
         cycle.reports.out.append(ReportFaultyPods(name, told))
-    pointed.pop(name, None)
+    reported_faulty.pop(name, None)
     if told:
-        pointed[name] = told
+        reported_faulty[name] = told
 
 
 def _ends_by_itself(job_state: JobState, repair: Repair) -> bool:
@@ -177,7 +177,7 @@ def delete_pods(
     new = _unhandled(cycle, name, faulty)
     victims = doomed(scope, faulty, places) & alive | new.keys()
     if not limit_allows(cycle, len(victims)):
-        _wait_for_brake(cycle, job_state, repair, len(victims))
+        _wait_for_rate_limit(cycle, job_state, repair, len(victims))
         return
     repair.scope = _wider(job_state, repair, scope, whole=victims >= alive)
     repair.placements = places
@@ -199,7 +199,7 @@ def _unhandled(
 ) -> dict[int, PodFault]:
     """The faulty pods with something wrong of their own that was not dealt with."""
     repairs = cycle.failures.repairs
-    own, handled = repairs.ails.get(name, {}), repairs.handled
+    own, handled = repairs.pod_faults.get(name, {}), repairs.handled
     return {
         n: each for n, each in faulty.items() if n in own and (name, n) not in handled
     }
@@ -235,7 +235,7 @@ def _use_retry(
 ) -> None:
     """What is wrong with pods themselves is dealt with; a failure uses one try up."""
     repairs, name = cycle.failures.repairs, repair.name
-    own = repairs.ails.get(name, {}).keys() & faulty.keys()
+    own = repairs.pod_faults.get(name, {}).keys() & faulty.keys()
     repairs.handled |= {(name, n) for n in own}
     if any(each.cause is Cause.POD for each in new.values()):
         used = repairs.retries_used.get(name, 0) + 1
@@ -283,14 +283,14 @@ def _is_asked(cycle: Cycle, job_state: JobState, repair: Repair) -> bool:
     return cycle.view.now < due and not ended
 
 
-def _wait_for_brake(
+def _wait_for_rate_limit(
     cycle: Cycle, job_state: JobState, repair: Repair, pods: int
 ) -> None:
     """Too many pods were deleted in a short time: say so, and try again later."""
-    rules, brake = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
+    rules, rate_limit = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
     known, repair.rate_limited = repair.rate_limited, True
     cycle.failures.repairs.rate_limit.waiting[repair.name] = None
-    recent = brake.recent(cycle.view.now, rules)
+    recent = rate_limit.recent(cycle.view.now, rules)
     told = (
         f"job {repair.name!r} is faulty and waits for the eviction rate limit: "
         f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were "
@@ -362,7 +362,7 @@ def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
 def _fault_keys(
     cycle: Cycle, repair: Repair, faulty: Mapping[int, PodFault]
 ) -> Iterator[FaultKey]:
-    """The faults because of which pods are deleted, as the book knows them."""
+    """The faults because of which pods are deleted, as the fault log knows them."""
     for replica, ailment in sorted(faulty.items()):
         place = repair.placements.get(replica)
         chips = None if place is None else place.chips
@@ -384,7 +384,7 @@ def close_repair(cycle: Cycle, job_state: JobState | None, repair: Repair) -> No
     if job_state is None:
         cycle.failures.repairs.rate_limit.waiting.pop(repair.name, None)
     if nodes := repair.held.nodes:
-        repair.drop(cycle.view.cluster)
+        repair.release_holds(cycle.view.cluster)
         cycle.wakeups.capacity_freed(cycle.view.cluster.products, nodes)
     if repair.was_asked:
         cycle.reports.out.append(AskToExit(repair.name, exits=False))

@@ -41,7 +41,7 @@ def end_for_repair(
     if repair.scope is RestartScope.JOB:
         job = replace(job_state.job, previous=repair.previous)
         cycle.wakeups.spec_changed(job_state, job)
-    repair.held.spare = cycle.placer.spares(job_state, repair)
+    repair.held.spare = cycle.placer.plan_replacements(job_state, repair)
     repair.hold(cycle.view.cluster, job_state)
     if job_state.missing and not job_state.terminating and not repair.deletion.awaited:
         cycle.pending.add(job_state)

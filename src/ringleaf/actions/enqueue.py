@@ -8,7 +8,7 @@ at once (``admit_fitting``).
 """
 
 from ringleaf.actions.queue_iterator import QueueIterator
-from ringleaf.framework.budget import REFUSED
+from ringleaf.framework.budget import COST_REFUSED
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
 
@@ -22,7 +22,7 @@ def enqueue(cycle: Cycle) -> None:
     while (line := turns.next()) is not None:
         _key, job_state = line.front
         job = job_state.job
-        cycle.slice.cost += REFUSED
+        cycle.slice.cost += COST_REFUSED
         if may_admit(cycle, job_state):
             cycle.pending.unadmitted.remove(job.name)
             admit_job(cycle, job_state)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ringleaf.actions.candidates import Candidates
 from ringleaf.actions.end_pods import evict
 from ringleaf.actions.victims import Choice
-from ringleaf.framework.budget import REFUSED, InterruptedSearch
+from ringleaf.framework.budget import COST_REFUSED, InterruptedSearch
 from ringleaf.framework.changes import EVICTION
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.instruction import Report, Verdict
@@ -63,7 +63,7 @@ def _first_of_lines(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobStat
             progress.resume = search
             return
         first = line.front[1]
-        progress.looked += REFUSED + first.facts.selecting
+        progress.looked += COST_REFUSED + first.facts.selecting
         search.seen.add(first.job.name)
         yield first
         if line and line.front[1] is first:
@@ -86,7 +86,7 @@ def _overdue(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
             progress.resume = replace(search, reservations=reservations[at:])
             return
         reservation.searched[action] = _tick(cycle)
-        progress.looked += REFUSED + job_state.facts.selecting
+        progress.looked += COST_REFUSED + job_state.facts.selecting
         yield job_state
 
 

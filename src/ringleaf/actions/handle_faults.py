@@ -1,8 +1,8 @@
 """Faults: which pods are deleted because of them, and when more of them are.
 
-``handle_faults`` runs before the actions of a cycle, ``reconcile_moved`` after each
-round of them. It looks at jobs of which pods may have become faulty, and at those that
-are being repaired; where neither are, it does nothing.
+``handle_faults`` runs before the actions of a cycle, ``reconcile_if_changed`` after
+each round of them. It looks at jobs of which pods may have become faulty, and at those
+that are being repaired; where neither are, it does nothing.
 """
 
 from ringleaf.actions.delete_faulty import inspect_job, limit_allows

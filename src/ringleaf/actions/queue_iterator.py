@@ -59,7 +59,7 @@ class QueueIterator:
             if self._last is not None:
                 self._before = self._cycle.slice.cost
                 return self._last
-            self.drop()
+            self.skip_queue()
         return None
 
     def _pop(
@@ -88,7 +88,7 @@ class QueueIterator:
     def _account(self) -> str:
         return "" if self.queue in self._unknown else self.queue
 
-    def drop(self) -> None:
+    def skip_queue(self) -> None:
         """No other job of the present queue gets a turn."""
         if self.queue in self._unknown:
             del self._unknown[self.queue]

@@ -25,14 +25,14 @@ from ringleaf.policies.faults import first_cause, next_scope
 
 def reconcile_repairs(cycle: Cycle) -> None:
     """See which repairs are over, and which need more than they got."""
-    cycle.failures.repairs.seen = cycle.changes.tick(Change.REPAIR_MOVED)
+    cycle.failures.repairs.reconciled_at = cycle.changes.tick(Change.REPAIR_MOVED)
     for repair in list(cycle.failures.repairs.open.values()):
         _follow(cycle, repair)
 
 
-def reconcile_moved(cycle: Cycle) -> None:
+def reconcile_if_changed(cycle: Cycle) -> None:
     """The same, if pods of a repair found a place, or none, since the last look."""
-    if cycle.failures.repairs.seen != cycle.changes.tick(Change.REPAIR_MOVED):
+    if cycle.failures.repairs.reconciled_at != cycle.changes.tick(Change.REPAIR_MOVED):
         reconcile_repairs(cycle)
 
 

@@ -41,7 +41,7 @@ def start(cycle: Cycle, job_state: JobState, placements: tuple[Placement, ...]) 
         cycle.view.move(job_state, Phase.RUNNING)
     if job_state.missing:
         cycle.pending.add(job_state)
-    if repair is not None or job.name in repairs.ails:
+    if repair is not None or job.name in repairs.pod_faults:
         _repaired_pods(cycle, job_state, {p.replica for p in placements})
 
 

@@ -2,7 +2,7 @@
 
 A job whose pods do not all run in time is released: all its pods are deleted, so that
 others can use the chips, and it is placed again after a while. A node that refused a
-pod is set aside, and takes pods again when its time is over.
+pod is quarantined, and takes pods again when its time is over.
 """
 
 from math import inf
@@ -20,11 +20,11 @@ MAX_NODES_NAMED: Final = 3
 """Nodes that are named in a hint on what keeps pods from running."""
 
 
-def take_back_nodes(cycle: Cycle) -> None:
-    """Nodes that were set aside long enough take pods again."""
+def end_due_quarantines(cycle: Cycle) -> None:
+    """Nodes that were quarantined long enough take pods again."""
     quarantine = cycle.failures.quarantine
     for node in quarantine.due(cycle.view.now) if quarantine.nodes else ():
-        quarantine.take_back(node, cycle.view.now)
+        quarantine.release(node, cycle.view.now)
         end_quarantine(cycle, node)
 
 
@@ -32,8 +32,8 @@ def end_quarantine(cycle: Cycle, node: str) -> None:
     """A node is not quarantined any longer."""
     cluster = cycle.view.cluster
     at = cluster.index[node]
-    cluster.quarantine(at, aside=False)
-    cycle.failures.repairs.fault_log.taken_back(node, cycle.view.now)
+    cluster.set_quarantined(at, on=False)
+    cycle.failures.repairs.fault_log.quarantine_ended(node, cycle.view.now)
     cycle.changes.note(Change.NODES_CHANGED)
     cycle.wakeups.capacity_freed([cluster.product_of(at)])
 

@@ -85,10 +85,10 @@ class Baseline(Engine):
     ) -> None:
         self.chooser, self.order, self.by_pods = chooser, order, by_pods
         if order is not None:
-            self.verbs = {**Engine.verbs, "allocate": order.verb()}
+            self.actions = {**Engine.actions, "allocate": order.action()}
             conf = order.configured(conf)
         if isinstance(chooser, Planner):
-            self.verbs = {**Engine.verbs, "allocate": chooser.allocate}
+            self.actions = {**Engine.actions, "allocate": chooser.allocate}
         super().__init__(nodes, leaves, queues, conf)
 
     def _session(self, state: SchedulerState, conf: Conf, votes: Votes) -> Session:

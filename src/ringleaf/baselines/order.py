@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ringleaf.actions import VERBS
+from ringleaf.actions import ACTION_FUNCTIONS
 from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve
@@ -24,7 +24,7 @@ from ringleaf.actions.reserved import start_reserved
 from ringleaf.config.arguments import Voter
 from ringleaf.config.conf import Conf, PluginConf
 from ringleaf.config.vocabulary import FLAG_OF
-from ringleaf.framework.cycle import Cycle, Verb
+from ringleaf.framework.cycle import ActionFunction, Cycle
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.plugin import Plugin
@@ -45,7 +45,7 @@ class Order(Struct, frozen=True):
         name: What people call it.
         title: What it does, in one sentence.
         source: Where it comes from.
-        verb: Makes its ``allocate`` for one engine.
+        action: Makes its ``allocate`` for one engine.
         by: The plugins that may tell jobs apart before their age does; None is all.
         first: A plugin that tells jobs apart before those.
         reserves: Whether the first pending job gets a reservation at once.
@@ -59,7 +59,7 @@ class Order(Struct, frozen=True):
     name: str
     title: str
     source: str
-    verb: Callable[[], Verb]
+    action: Callable[[], ActionFunction]
     by: tuple[str, ...] | None = ()
     first: type[Plugin] | None = None
     reserves: bool = False
@@ -193,7 +193,7 @@ def in_turn(cycle: Cycle) -> None:
     """Place admitted jobs in their order; a rejected job waits, even if it fits."""
     pending = cycle.pending
     rejected, pending.rejected = pending.rejected, []
-    VERBS["allocate"](cycle)
+    ACTION_FUNCTIONS["allocate"](cycle)
     pending.rejected = rejected
 
 
@@ -351,11 +351,11 @@ def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
                 yield max(end, cycle.view.now + 1), Need.of(job_state.job)
 
 
-def _as_configured() -> Verb:
-    return VERBS["allocate"]
+def _as_configured() -> ActionFunction:
+    return ACTION_FUNCTIONS["allocate"]
 
 
-def _in_turn() -> Verb:
+def _in_turn() -> ActionFunction:
     return in_turn
 
 

@@ -347,7 +347,7 @@ def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
     for fault in written:
         told = book.of(fault.where)
         if is_of_pod(fault.part) and not any(is_of_pod(each.part) for each in told):
-            book.pods_ail(fault.where, (), now)
+            book.report_pod_faults(fault.where, (), now)
     engine.handle(FaultsKnown(written), now)
 
 

@@ -9,10 +9,10 @@ from itertools import groupby
 from math import inf
 from typing import cast
 
-from ringleaf.actions import VERBS
+from ringleaf.actions import ACTION_FUNCTIONS
 from ringleaf.actions.handle_faults import handle_faults
-from ringleaf.actions.reconcile_repairs import reconcile_moved
-from ringleaf.actions.unstarted import next_look, release_unstarted, take_back_nodes
+from ringleaf.actions.reconcile_repairs import reconcile_if_changed
+from ringleaf.actions.unstarted import end_due_quarantines, next_look, release_unstarted
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import Event, Handlers, JobArrived, TimerFired
@@ -24,7 +24,7 @@ from ringleaf.engine.node_events import NodeEvents
 from ringleaf.engine.pod_events import PodEvents
 from ringleaf.engine.rule_events import RuleEvents
 from ringleaf.engine.run_recorder import RunRecorder
-from ringleaf.framework.cycle import Cycle, Verb
+from ringleaf.framework.cycle import ActionFunction, Cycle
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.framework import Framework, session_over
 from ringleaf.framework.instruction import Instruction
@@ -54,7 +54,7 @@ class Engine:
 
     """
 
-    verbs: Mapping[str, Verb] = VERBS
+    actions: Mapping[str, ActionFunction] = ACTION_FUNCTIONS
     """What the actions of a configuration do."""
 
     def __init__(
@@ -99,17 +99,17 @@ class Engine:
         happened since, as long as it ``is_cut_short``.
         """
         cycle, events = self.cycle, [*events]
-        cycle.begin(now, most, heard=bool(events))
-        self._hear(events)
-        take_back_nodes(cycle)
+        cycle.begin(now, most, has_events=bool(events))
+        self._apply(events)
+        end_due_quarantines(cycle)
         release_unstarted(cycle)
         if cycle.framework.decides:
             handle_faults(cycle)
-            cycle.run(self.verbs, reconcile_moved)
+            cycle.run(self.actions, reconcile_if_changed)
         cycle.end(next_look)
         return cycle.reports.out
 
-    def _hear(self, events: Iterable[Event]) -> None:
+    def _apply(self, events: Iterable[Event]) -> None:
         """Apply the events. A failure after this is not attributed to the last one."""
         for kind, run in groupby(events, type):
             if kind is JobArrived:

@@ -74,7 +74,7 @@ class BindFailed(Struct, frozen=True):
     replicas: tuple[int, ...]
 
 
-class PodsAil(Struct, frozen=True):
+class PodFaultsReported(Struct, frozen=True):
     """What is wrong with the pods of a job themselves, all of it.
 
     Of pods that fail it is said before they are gone, so that it is known where they
@@ -186,7 +186,7 @@ Event = (
     | PodsGone
     | PodsEnding
     | BindFailed
-    | PodsAil
+    | PodFaultsReported
     | PodsRun
     | PodsRefused
     | RepairKnown

@@ -4,7 +4,7 @@ from ringleaf.engine.event import (
     DeletionsKnown,
     FaultsKnown,
     Handlers,
-    PodsAil,
+    PodFaultsReported,
     RepairKnown,
 )
 from ringleaf.engine.job_events import JobEvents
@@ -26,38 +26,40 @@ class FaultEvents:
     def handlers(self) -> Handlers:
         """What is done after each kind of event."""
         return {
-            PodsAil: self._pods_ail,
+            PodFaultsReported: self._pod_faults_reported,
             RepairKnown: self._repair_known,
             FaultsKnown: self._faults_known,
             DeletionsKnown: self._deletions_known,
         }
 
-    def _pods_ail(self, event: PodsAil) -> None:
+    def _pod_faults_reported(self, event: PodFaultsReported) -> None:
         job_state = self._state.job_states.get(event.job)
         placements = {} if job_state is None else job_state.placements
         repairs = self._cycle.failures.repairs
-        before = repairs.ails.get(event.job, {}).keys()
-        repairs.pods_ail(event.job, event.ailments, placements)
-        gone = before - repairs.ails.get(event.job, {}).keys()
+        before = repairs.pod_faults.get(event.job, {}).keys()
+        repairs.report_pod_faults(event.job, event.ailments, placements)
+        gone = before - repairs.pod_faults.get(event.job, {}).keys()
         if gone and repairs.gone(event.job, gone) and job_state is not None:
-            self._lifecycle.wait_if_short(job_state)
-        self._cycle.failures.repairs.fault_log.pods_ail(
+            self._lifecycle.requeue_if_incomplete(job_state)
+        self._cycle.failures.repairs.fault_log.report_pod_faults(
             event.job, event.ailments, self._state.now
         )
 
     def _faults_known(self, event: FaultsKnown) -> None:
-        self._cycle.failures.repairs.fault_log.known(event.faults, self._state.now)
-        cluster, asides = self._state.cluster, self._cycle.failures.quarantine
+        self._cycle.failures.repairs.fault_log.restore(event.faults, self._state.now)
+        cluster, quarantine = self._state.cluster, self._cycle.failures.quarantine
         for fault in event.faults:
             node, until = fault.where, fault.until or 0.0
             refuses = fault.cause is Cause.REFUSAL and fault.recovered is None
-            known = node in asides.nodes or node not in cluster.index
+            known = node in quarantine.nodes or node not in cluster.index
             if refuses and not known and until > self._state.now:
-                asides.adopt(node, fault.why, fault.seen, until)
-                cluster.quarantine(cluster.index[node])
+                quarantine.adopt(node, fault.why, fault.seen, until)
+                cluster.set_quarantined(cluster.index[node], on=True)
 
     def _deletions_known(self, event: DeletionsKnown) -> None:
-        self._cycle.failures.repairs.rate_limit.known(event.deletions, self._state.now)
+        self._cycle.failures.repairs.rate_limit.restore(
+            event.deletions, self._state.now
+        )
 
     def _repair_known(self, event: RepairKnown) -> None:
         """Another scheduler began to repair a job, or did; a leader knows better."""
@@ -70,10 +72,10 @@ class FaultEvents:
             return
         if repair is not None:
             del repairs.open[name]
-            repair.drop(self._state.cluster)
+            repair.release_holds(self._state.cluster)
         if record.is_over or not (record.ailments or record.deleted):
             return
-        repair = Repair.of(name, record, self._jobs.given.get(name))
+        repair = Repair.of(name, record, self._jobs.submitted.get(name))
         repair.retries_used = used
         repairs.open[name] = repair
         if record.deleted_at is not None:
@@ -85,8 +87,8 @@ class FaultEvents:
             repairs.suspects[name] = None
             held = job_state.placements.values()
             self._cycle.wakeups.spec_changed(
-                job_state, self._jobs.effective(self._jobs.given[name], held)
+                job_state, self._jobs.effective_job(self._jobs.submitted[name], held)
             )
             if job_state.phase is Phase.PENDING:
                 self._cycle.pending.admit(job_state)
-                self._lifecycle.wait_if_short(job_state)
+                self._lifecycle.requeue_if_incomplete(job_state)

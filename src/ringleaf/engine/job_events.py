@@ -38,7 +38,7 @@ class JobEvents:
     ) -> None:
         self._cycle, self._state = cycle, cycle.view
         self._lifecycle, self._nodes, self._runs = lifecycle, nodes, runs
-        self.given: dict[str, Job] = {}
+        self.submitted: dict[str, Job] = {}
         """Every job as it was submitted, without defaults."""
         self.invalid: dict[str, Invalid] = {}
         self._arrived = 0
@@ -57,16 +57,16 @@ class JobEvents:
                 if found.add(event):
                     continue
             if found is not None:
-                self._take_over(found)
+                self._add_running(found)
                 found = None
             self.job_arrived(event)
         if found is not None:
-            self._take_over(found)
+            self._add_running(found)
 
     def _is_new_and_well(self, event: JobArrived) -> bool:
         """Whether a job is new, its pods run, and nothing else is touched by it."""
         name, cycle, sick = event.job.name, self._cycle, self._nodes.sick
-        if name in self.given:
+        if name in self.submitted:
             return False
         if (
             cycle.failures.repairs.knows(name)
@@ -76,7 +76,7 @@ class JobEvents:
             return False
         return not sick or all(each.node not in sick for each in event.placements)
 
-    def _take_over(self, found: FoundJobs) -> None:
+    def _add_running(self, found: FoundJobs) -> None:
         """Do for all jobs of *found* what ``job_arrived`` does for each.
 
         A job that nothing ails on nodes that nothing ails is not looked at for faults.
@@ -84,8 +84,8 @@ class JobEvents:
         cycle, view, starts = self._cycle, self._state, self._cycle.failures.starts
         job_states = []
         for event in found.events.values():
-            job = self.effective(event.job, event.placements)
-            self.given[job.name] = event.job
+            job = self.effective_job(event.job, event.placements)
+            self.submitted[job.name] = event.job
             self._arrived += 1
             job_state = JobState(job, self._arrived, view.now)
             if event.waiting_since is not None:
@@ -101,7 +101,7 @@ class JobEvents:
             view.enter_running(job_state)
             starts.found(job_state.job.name)
             if job_state.missing:
-                self._lifecycle.wait_if_short(job_state)
+                self._lifecycle.requeue_if_incomplete(job_state)
         for job in {(s.job.queue, s.job.priority): s.job for s in job_states}.values():
             cycle.wakeups.pods_found(job)
 
@@ -114,16 +114,16 @@ class JobEvents:
             p.replica not in known for p in event.placements
         ):
             self._found_running(job_state, event)
-        if self.given.get(name) == event.job:
+        if self.submitted.get(name) == event.job:
             return
         self._cycle.failures.repairs.heard_of(event.job)
-        job = self.effective(event.job, event.placements or known.values())
-        self.given[name] = event.job
+        job = self.effective_job(event.job, event.placements or known.values())
+        self.submitted[name] = event.job
         runs = event.placements or (job_state is not None and job_state.placements)
         settings = self._state.settings
         never = None if runs else validate(job, settings)
         if never is not None:
-            self.never(job_state, never)
+            self.reject_invalid(job_state, never)
             return
         self.invalid.pop(name, None)
         if job_state is not None:
@@ -143,7 +143,7 @@ class JobEvents:
             self._cycle.pending.newcomers[name] = job_state
             self._cycle.wakeups.shares_changed(job.queue)
             return
-        self._lifecycle.wait_if_short(job_state)
+        self._lifecycle.requeue_if_incomplete(job_state)
 
     def _note_arrival(self) -> None:
         """A new job is there: pods may be evicted that were spared."""
@@ -156,16 +156,16 @@ class JobEvents:
 
     def _found_running(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
-        self._lifecycle.stop_waiting(job_state)
+        self._lifecycle.dequeue_and_release_reservation(job_state)
         new = [p for p in event.placements if p.replica not in job_state.placements]
         self._hold(job_state, replace(event, placements=tuple(new)))
-        self._lifecycle.wait_if_short(job_state)
+        self._lifecycle.requeue_if_incomplete(job_state)
 
-    def never(self, job_state: JobState | None, never: Invalid) -> None:
+    def reject_invalid(self, job_state: JobState | None, never: Invalid) -> None:
         """A job that can never be placed counts for nothing."""
         name = never.job.name
         if job_state is not None:
-            self._lifecycle.drop(job_state)
+            self._lifecycle.remove_job(job_state)
         known = self.invalid.get(name)
         self.invalid[name] = never
         news = known is None or known.message != never.message
@@ -185,7 +185,7 @@ class JobEvents:
         known = self._nodes.by_name.keys()
         lost = {p.replica: p for p in event.placements if p.node not in known}
         if lost:
-            repairs.lost(job_state.job.name, lost)
+            repairs.pods_vanished(job_state.job.name, lost)
         if repairs.vanished:
             here = {p.replica for p in event.placements} - lost.keys()
             repairs.running(job_state.job.name, here)
@@ -194,7 +194,7 @@ class JobEvents:
             self._lifecycle.give_up_on(nodes)
         meets = [r for r in repairs.open.values() if not r.held.nodes.isdisjoint(nodes)]
         for repair in meets:
-            repair.drop(self._state.cluster)
+            repair.release_holds(self._state.cluster)
         cluster, job = self._state.cluster, job_state.job
         roles = job_state.facts.role_by_pod
         with Statement(cluster) as statement:
@@ -239,7 +239,7 @@ class JobEvents:
     def _job_changed(self, job_state: JobState, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""
         cycle = self._cycle
-        self._lifecycle.stop_waiting(job_state)
+        self._lifecycle.dequeue_and_release_reservation(job_state)
         asked = job_state.facts.scheduling_key
         cycle.wakeups.spec_changed(job_state, job)
         if job_state.facts.scheduling_key != asked:
@@ -251,7 +251,7 @@ class JobEvents:
         self._relabel_pods(job)
         cycle.changes.note(Change.USAGE_CHANGED)
         cycle.wakeups.victims_changed()
-        self._lifecycle.wait_if_short(job_state)
+        self._lifecycle.requeue_if_incomplete(job_state)
 
     def _relabel_pods(self, job: Job) -> None:
         """Pods that run have the labels that *job* says."""
@@ -262,7 +262,7 @@ class JobEvents:
                 statement.commit()
                 self._cycle.wakeups.pods_found(job)
 
-    def effective(self, job: Job, held: Iterable[Placement]) -> Job:
+    def effective_job(self, job: Job, held: Iterable[Placement]) -> Job:
         """*job* as it is scheduled; *held* is where its pods are.
 
         Demands that the configuration ignores are removed, defaults and a predicted
@@ -290,7 +290,7 @@ class JobEvents:
         return with_defaults(job, self._state.settings, held)
 
     def _job_gone(self, event: JobGone) -> None:
-        self.given.pop(event.job, None)
+        self.submitted.pop(event.job, None)
         self.invalid.pop(event.job, None)
         if not event.returns:
             self._cycle.failures.starts.forget(event.job)
@@ -298,7 +298,7 @@ class JobEvents:
         if job_state is not None:
             if event.ends_run:
                 self._runs.ended(job_state)
-            self._lifecycle.drop(job_state)
+            self._lifecycle.remove_job(job_state)
         repairs = self._cycle.failures.repairs
         repair = repairs.open.get(event.job)
         if event.returns:
@@ -310,5 +310,5 @@ class JobEvents:
         self._cycle.failures.repairs.fault_log.job_gone(event.job, self._state.now)
         if repair is not None:
             del repairs.open[event.job]
-            repair.drop(self._state.cluster)
+            repair.release_holds(self._state.cluster)
             self._cycle.wakeups.capacity_freed(self._state.cluster.products)

@@ -15,7 +15,7 @@ class JobLifecycle:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle, self._state = cycle, cycle.view
 
-    def wait_if_short(self, job_state: JobState) -> None:
+    def requeue_if_incomplete(self, job_state: JobState) -> None:
         """Put a job that lacks pods back into the queue.
 
         Not while it has a reservation, pods of it end, or deleted pods are awaited. A
@@ -44,7 +44,7 @@ class JobLifecycle:
         if job_state.missing:
             self._cycle.pending.add(job_state)
 
-    def stop_waiting(self, job_state: JobState) -> None:
+    def dequeue_and_release_reservation(self, job_state: JobState) -> None:
         """Take a job out of the queue, and release its reservation."""
         name = job_state.job.name
         self._cycle.pending.remove(name)
@@ -76,11 +76,11 @@ class JobLifecycle:
         self._cycle.wakeups.capacity_freed(products, nodes, name)
         return True
 
-    def drop(self, job_state: JobState) -> None:
+    def remove_job(self, job_state: JobState) -> None:
         """A job is no more, nor what it held."""
         cycle, name = self._cycle, job_state.job.name
         pending = not job_state.placements
-        self.stop_waiting(job_state)
+        self.dequeue_and_release_reservation(job_state)
         self.release(job_state, (*job_state.placements,))
         cycle.victim_search.ending.pop(name, None)
         cycle.reports.unreported.pop(name, None)

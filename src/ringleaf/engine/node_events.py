@@ -88,7 +88,7 @@ class NodeEvents:
         meets = [r.name for r in repairs.open.values() if r.concerns(names)]
         told = [
             name
-            for name, ailments in repairs.pointed.items()
+            for name, ailments in repairs.reported_faulty.items()
             if any(each.node in names for each in ailments)
         ]
         suspects |= dict.fromkeys([*meets, *told])
@@ -112,7 +112,7 @@ class NodeEvents:
             if lost:
                 self._lost(job_state, lost)
                 self._lifecycle.release(job_state, lost)
-                self._lifecycle.wait_if_short(job_state)
+                self._lifecycle.requeue_if_incomplete(job_state)
         self._lifecycle.give_up_on(gone)
         self._let_go_for_repairs()
         for name in gone:
@@ -129,7 +129,7 @@ class NodeEvents:
         ours = set() if repair is None else repair.deletion.pods
         ending = job_state.terminating - ours
         gone = {n: place for n, place in lost.items() if n not in ending}
-        self._cycle.failures.repairs.lost(job_state.job.name, gone)
+        self._cycle.failures.repairs.pods_vanished(job_state.job.name, gone)
 
     def _leaves_changed(self, event: LeavesChanged) -> None:
         if self.leaves != event.leaves:
@@ -162,7 +162,7 @@ class NodeEvents:
                     )
             statement.commit()
         for name in self._cycle.failures.quarantine.nodes:
-            cluster.quarantine(cluster.index[name])
+            cluster.set_quarantined(cluster.index[name], on=True)
         self._state.watch(cluster)
         self._cycle.framework.cluster_replaced()
         old.watchers.clear()  # they know it: nothing else would let go of it soon
@@ -179,7 +179,7 @@ class NodeEvents:
     def _let_go_for_repairs(self) -> None:
         """Nothing is held for repairs: pods may be there that were not known."""
         for repair in self._cycle.failures.repairs.open.values():
-            repair.drop(self._state.cluster)
+            repair.release_holds(self._state.cluster)
 
     def _hold_for_repairs(self) -> None:
         for repair in self._cycle.failures.repairs.open.values():

@@ -54,9 +54,9 @@ class PodEvents:
         if is_over:
             self._runs.ended(job_state)
         if gone or done or awaited:
-            self._lifecycle.stop_waiting(job_state)
+            self._lifecycle.dequeue_and_release_reservation(job_state)
             self._cycle.changes.note(Change.USAGE_CHANGED)
-            self._lifecycle.wait_if_short(job_state)
+            self._lifecycle.requeue_if_incomplete(job_state)
 
     def _bind_failed(self, event: BindFailed) -> None:
         self._cycle.failures.starts.came_back(event.job, event.replicas)
@@ -108,13 +108,13 @@ class PodEvents:
         cycle.failures.repairs.fault_log.node_quarantined(node, why, now, found.until)
         if known:
             return
-        cluster.quarantine(cluster.index[node])
+        cluster.set_quarantined(cluster.index[node], on=True)
         cycle.changes.note(Change.NODES_CHANGED)
         self._lifecycle.give_up_on({node})
         told = f"node {node!r} refused a pod of job {job!r}{f': {why}' * bool(why)}; "
         told += f"it is quarantined for {found.lasts_s:g} s"
         for other in cycle.failures.quarantine.surplus(len(cluster)):
-            cycle.failures.quarantine.take_back(other, now)
+            cycle.failures.quarantine.release(other, now)
             end_quarantine(cycle, other)
             told += f"; too many nodes are quarantined, {other!r} is released"
         if cycle.framework.decides:

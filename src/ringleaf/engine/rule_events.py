@@ -35,15 +35,15 @@ class RuleEvents:
         }
 
     def _queue_changed(self, event: QueueChanged) -> None:
-        self._state.put(event.queue)
+        self._state.put_queue(event.queue)
         self._accounts_are_new()
 
     def _queue_gone(self, event: QueueGone) -> None:
-        self._state.drop(event.name)
+        self._state.remove_queue(event.name)
         self._accounts_are_new()
 
     def _idle_account_known(self, event: IdleAccountKnown) -> None:
-        self._cycle.reservations.idle.budget.known(event.account)
+        self._cycle.reservations.idle.budget.restore(event.account)
 
     def _accounts_are_new(self) -> None:
         self._cycle.wakeups.victims_changed()
@@ -67,19 +67,21 @@ class RuleEvents:
             if same_rules and self._is_complete(job_state):
                 continue
             held = job_state.placements.values()
-            job = self._jobs.effective(self._jobs.given[job_state.job.name], held)
+            job = self._jobs.effective_job(
+                self._jobs.submitted[job_state.job.name], held
+            )
             cycle.pending.remove(job.name)
             never = None if job_state.placements else validate(job, conf.settings)
             if never is not None:
-                self._jobs.never(job_state, never)
+                self._jobs.reject_invalid(job_state, never)
                 continue
             if job.recovery != job_state.job.recovery:
                 cycle.failures.repairs.suspects[job.name] = None
             if job != job_state.job:
                 self._state.respec(job_state, job)
-            self._lifecycle.wait_if_short(job_state)
+            self._lifecycle.requeue_if_incomplete(job_state)
         for name in invalid:
-            self._jobs.job_arrived(JobArrived(self._jobs.given.pop(name)))
+            self._jobs.job_arrived(JobArrived(self._jobs.submitted.pop(name)))
         cycle.changes.note(Change.RULES_CHANGED)
 
     def _is_complete(self, job_state: JobState) -> bool:

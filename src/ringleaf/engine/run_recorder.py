@@ -41,7 +41,7 @@ class RunRecorder:
         left = job.recovery.retries - repairs.retries_used.get(job.name, 0)
         return job.name in repairs.open or any(
             each.cause is not Cause.POD or left > 0
-            for each in repairs.ails.get(job.name, {}).values()
+            for each in repairs.pod_faults.get(job.name, {}).values()
         )
 
     def with_run_time(self, job: Job) -> Job:
@@ -69,7 +69,7 @@ class RunRecorder:
 
         It is kept while nothing is learnt, too: that may be turned on later.
         """
-        self.run_times.known(event.series)
+        self.run_times.restore(event.series)
         if not self._learns:
             return
         for job_state in [*self._cycle.view.job_states.values()]:

@@ -19,7 +19,7 @@ be started, in pods that go in a trial."""
 TRIES: Final = 2048
 """What tries of pending jobs by one action may cost, where jobs that may be started are
 limited."""
-TRIED, REFUSED = 16, 2
+COST_TRIED, COST_REFUSED = 16, 2
 """What it costs to look for places of a job, and to refuse it without a look."""
 EARLY_S: Final = 1.0
 """How much too early a wake-up may come, as timers do."""

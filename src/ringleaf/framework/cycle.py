@@ -26,7 +26,7 @@ from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.wakeups import Wakeups
 from ringleaf.model.cluster import Node
 
-Verb = Callable[["Cycle"], None]
+ActionFunction = Callable[["Cycle"], None]
 """What an action does in a cycle."""
 
 MAX_ROUNDS: Final = 100
@@ -64,8 +64,8 @@ class Cycle:
 
     # From begin to end.
 
-    def begin(self, now: float, most: float, *, heard: bool) -> None:
-        """Begin a cycle that starts *most* jobs at most, after events that it *heard*.
+    def begin(self, now: float, most: float, *, has_events: bool) -> None:
+        """Begin a cycle that starts *most* jobs at most; *has_events*: after events.
 
         Where only a search for victims is left to do, it goes on: what is decided does
         not depend on how often it was interrupted.
@@ -73,7 +73,7 @@ class Cycle:
         search, self.view.now = self.victim_search, now
         is_due = search.again_at <= now
         stopped = self.slice.is_cut_short or self.slice.is_spent
-        goes_on = not (heard or is_due or stopped)
+        goes_on = not (has_events or is_due or stopped)
         resumed = search.resume.action if goes_on and search.resume else None
         self.reservations.begin(now)
         self.reports.out, self.reports.admitted, self.pending.rejected = [], [], []
@@ -83,14 +83,16 @@ class Cycle:
             search.again_at = inf
             self.wakeups.victims_changed()
 
-    def run(self, verbs: Mapping[str, Verb], reconcile: Verb) -> None:
+    def run(
+        self, functions: Mapping[str, ActionFunction], reconcile: ActionFunction
+    ) -> None:
         """Run the actions, then *reconcile*, until they make no more room."""
         for _round in range(MAX_ROUNDS):
             if self.slice.resumed is None:  # every queue is asked anew
                 self.victim_search.passed_over.clear()
                 if self.wakeups.may_admit_more:
                     self.wakeups.ask_queues()
-            if not self._run_actions(verbs):
+            if not self._run_actions(functions):
                 return
             if self.failures.repairs.open:
                 reconcile(self)
@@ -108,11 +110,11 @@ class Cycle:
         if self.reports.unreported:
             self.pending.report_unreported()
 
-    def _run_actions(self, verbs: Mapping[str, Verb]) -> bool:
+    def _run_actions(self, functions: Mapping[str, ActionFunction]) -> bool:
         """Run the actions that are left, in order; whether none was cut short."""
         actions, first = self.framework.conf.actions, self.slice.resumed
         for action in actions[0 if first is None else actions.index(first) :]:
-            verbs[action](self)
+            functions[action](self)
             if self.slice.is_cut_short:
                 if self.pending.rejected:  # they are looked at again
                     self.changes.note(Change.USAGE_CHANGED)

@@ -1,4 +1,4 @@
-"""The book of faults: every fault with its life, from what nodes and pods are like.
+"""The fault log: every fault with its life, from what nodes and pods are like.
 
 A fault is seen when a node or a pod has it and had it not before, acted on when pods
 are deleted because of it, and recovered when it is no longer there. The log hears
@@ -50,7 +50,7 @@ class Stage(StrEnum):
 class News(Struct, frozen=True):
     """Something happened to a fault; *fault* is how it was then.
 
-    ``version`` is that of the book with it.
+    ``version`` is that of the fault log with it.
     """
 
     version: int
@@ -71,7 +71,7 @@ class News(Struct, frozen=True):
 def faults_of(node: Node) -> Iterator[FaultKey]:
     """What is wrong with a node, by what its edges say of it.
 
-    One that is set aside is not known by its looks.
+    One that is quarantined is not known by its looks.
     """
     name = node.name
     if node.down is not None or not node.ready:
@@ -99,14 +99,14 @@ class FaultLog:
     def __init__(self) -> None:
         self.version = 0
         self.counts: Counter[tuple[Cause, Stage]] = Counter()
-        """How many faults came so far, since this book was begun."""
+        """How many faults came so far, since this log was begun."""
         self._open: dict[FaultKey, Fault] = {}
         self._of: dict[str, dict[FaultKey, None]] = {}
         """Node or job -> what is open of it."""
         self._recent: deque[Fault] = deque()
         self._news: deque[News] = deque(maxlen=MOST_NEWS)
         self._heard: set[tuple[str, bool]] = set()
-        """The nodes and the jobs (True) that the book was told of."""
+        """The nodes and the jobs (True) that the log was told of."""
         self._doubt: dict[FaultKey, float] = {}
         """What is not confirmed, and until when it is believed."""
         self._doubts: list[tuple[float, FaultKey]] = []
@@ -182,7 +182,9 @@ class FaultLog:
                 self._doubt.pop(key, None)
         self._heard.add((name, False))
 
-    def pods_ail(self, job: str, ailments: Iterable[PodFault], now: float) -> None:
+    def report_pod_faults(
+        self, job: str, ailments: Iterable[PodFault], now: float
+    ) -> None:
         """What is wrong with the pods of *job* themselves, all of it.
 
         Of a job that is gone it is ``job_gone``.
@@ -201,7 +203,7 @@ class FaultLog:
 
     def job_gone(self, job: str, now: float) -> None:
         """A job ended or was deleted: its pods ail no more."""
-        self.pods_ail(job, (), now)
+        self.report_pod_faults(job, (), now)
         self._heard.discard((job, True))
 
     def node_quarantined(
@@ -217,7 +219,7 @@ class FaultLog:
         elif (known.why, known.until) != (why, until):
             self._change(replace(known, why=why, until=until))
 
-    def taken_back(self, node: str, now: float) -> None:
+    def quarantine_ended(self, node: str, now: float) -> None:
         """A node gets pods again."""
         self._tidy(now)
         self._settle({FaultKey(node, Cause.REFUSAL)} & self._open.keys(), set(), now)
@@ -235,11 +237,11 @@ class FaultLog:
             else:
                 self._change(replace(fault, jobs=jobs))
 
-    def known(self, faults: Iterable[Fault], now: float) -> None:
+    def restore(self, faults: Iterable[Fault], now: float) -> None:
         """Adopt what was written down before.
 
         A fault that is there goes on with the life that it had. One of a node or a job
-        of which the book was told without it has recovered; one of which it was told
+        of which the log was told without it has recovered; one of which it was told
         nothing yet is believed, for a day.
         """
         self._tidy(now)
@@ -256,7 +258,7 @@ class FaultLog:
         self.version += self._recent != before
 
     def _adopted(self, fault: Fault, now: float) -> Fault:
-        """A fault of the past as it is now: open, and in the book, or recovered."""
+        """A fault of the past as it is now: open, and in the log, or recovered."""
         key = fault.key
         known = self._open.get(key)
         if known is not None:

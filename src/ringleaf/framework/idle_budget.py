@@ -98,7 +98,7 @@ class IdleBudget:
         then.count(now, idle)
         return IdleAccount((*then._buckets,), self.is_spent, (*self._ended,))
 
-    def known(self, account: IdleAccount) -> None:
+    def restore(self, account: IdleAccount) -> None:
         """Take over what the previous leader has written.
 
         What it has of a bucket that is counted here as well may be the same; what is

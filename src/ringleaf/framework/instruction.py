@@ -112,7 +112,7 @@ class Report(Struct, frozen=True, tag="report"):
     missing: int = 0
     reasons: Mapping[Reason, int] = field(default_factory=dict)
     node: str = ""
-    """The node that is set aside, where one is."""
+    """The node that is quarantined, where one is."""
     behind: bool = False
     """Whether others stand before the job: it was not looked at, or not admitted."""
     warnings: tuple[str, ...] = ()

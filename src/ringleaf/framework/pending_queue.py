@@ -67,7 +67,7 @@ class EquivalenceClass:
         self._serial[job_state.job.name] = serial
         heappush(self._heap, (key, serial, job_state))
 
-    def drop(self, name: str) -> bool:
+    def remove(self, name: str) -> bool:
         """A job leaves the line; whether it was the last.
 
         Its entry goes when it comes to the front, or when most entries are of jobs
@@ -224,7 +224,7 @@ class PendingQueue:
         line = self.by_job.pop(name, None)
         if line is None:
             return False
-        if line.drop(name):
+        if line.remove(name):
             del self._lines[line.scheduling_key]
             self._shut(line)
             self._forget(line)

@@ -249,7 +249,7 @@ class PlacementAttempt:
         lineup = GangRequest(
             self._chosen(size),
             [seat for seat in self._kept if seat.chips],
-            self._session.refused(job, roles_with_chips(job)),
+            self._session.excluded_by_plugins(job, roles_with_chips(job)),
             grows=self._running or job.is_elastic,
         )
         seats = self._seats(lineup)

@@ -248,7 +248,7 @@ class Placer:
             with Statement(cluster) as statement:
                 hold_all(statement, cluster, job, returning)
                 held = (*alive, *returning)
-                lost = () if repair is None else repair.lost(held)
+                lost = () if repair is None else repair.previous_places_of_missing(held)
                 more = self._framework.session.join(job, held, limit, lost)
                 found = (*returning, *more)
                 if len(found) >= enough:
@@ -257,7 +257,9 @@ class Placer:
             first = first or found
         return first
 
-    def spares(self, job_state: JobState, repair: Repair) -> dict[int, Placement]:
+    def plan_replacements(
+        self, job_state: JobState, repair: Repair
+    ) -> dict[int, Placement]:
         """Where pods could go now if all were gone that were deleted.
 
         Notes in ``repair.held.moving`` which pods leave healthy places.
@@ -286,7 +288,9 @@ class Placer:
         held = (*job_state.placements.values(),)
         if repair is None:
             return as_running(job, held, ())
-        return as_running(repair.excluded(job), held, repair.lost(held))
+        return as_running(
+            repair.excluded(job), held, repair.previous_places_of_missing(held)
+        )
 
     def why_short(self, job_state: JobState, *, hints: bool = False) -> Waiting:
         """Why a running job finds no room for the pods it lacks."""

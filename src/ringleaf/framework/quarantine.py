@@ -1,9 +1,9 @@
-"""Nodes that are set aside because they refused pods, and how long.
+"""Nodes that are quarantined because they refused pods, and how long.
 
 A node whose kubelet or device plugin refuses a pod is likely to refuse the next one, so
 it takes none for a while: longer each time it refuses again soon after it was taken
 back. Where many nodes refuse, the nodes are not what is wrong: of more than a part of
-them, the ones that have been set aside longest take pods again.
+them, the ones that have been quarantined longest take pods again.
 """
 
 from math import inf
@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 
 MOST_S: Final = 3600.0
-"""How long a node is set aside at most, unless the first time is longer already."""
+"""How long a node is quarantined at most, unless the first time is longer already."""
 MAX_SHARE: Final = 5
-"""One of so many nodes may be set aside at a time, at least one."""
+"""One of so many nodes may be quarantined at a time, at least one."""
 
 
 class QuarantinedNode(Struct, frozen=True):
-    """One node that is set aside.
+    """One node that is quarantined.
 
     Args:
         since: Since when.
@@ -37,25 +37,25 @@ class QuarantinedNode(Struct, frozen=True):
 
 
 class Quarantine:
-    """The nodes that are set aside, in the order in which they were."""
+    """The nodes that are quarantined, in the order in which they were."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, QuarantinedNode] = {}
-        """Those that are set aside now."""
+        """Those that are quarantined now."""
         self._before: dict[str, QuarantinedNode] = {}
         """Those that were taken back a while ago, by their last time."""
 
     @property
     def next_at(self) -> float:
-        """When the next one is taken back; never, if none is set aside."""
+        """When the next one is released; never, if none is quarantined."""
         return min((each.until for each in self.nodes.values()), default=inf)
 
     def refused(
         self, node: str, why: str, now: float, first_s: float, *, chips: bool
     ) -> QuarantinedNode:
-        """*node* refused a pod: set aside, if it is not yet, and for how long.
+        """*node* refused a pod: quarantined, if it is not yet, and for how long.
 
-        Pods that were on their way when it was set aside do not count again.
+        Pods that were on their way when it was quarantined do not count again.
         """
         known = self.nodes.get(node)
         lasts_s = self._lasts_s(node, now, first_s) if known is None else known.lasts_s
@@ -77,7 +77,7 @@ class Quarantine:
         return max(first_s, min(2 * last.lasts_s, MOST_S))
 
     def surplus(self, n_nodes: int) -> list[str]:
-        """Those that have been set aside longest, of more than may be at a time."""
+        """Those that have been quarantined longest, of more than may be at a time."""
         most = max(1, n_nodes // MAX_SHARE)
         return list(self.nodes)[: max(0, len(self.nodes) - most)]
 
@@ -85,7 +85,7 @@ class Quarantine:
         """Those whose time is over."""
         return [node for node, each in self.nodes.items() if each.until <= now]
 
-    def take_back(self, node: str, now: float) -> None:
+    def release(self, node: str, now: float) -> None:
         """*node* takes pods again; should it refuse soon, it is for longer."""
         last = self.nodes.pop(node)
         self._before = {
@@ -97,7 +97,7 @@ class Quarantine:
         self._before[node] = QuarantinedNode(last.since, until, last.lasts_s, last.why)
 
     def forget(self, node: str) -> bool:
-        """*node* has taken a pod, or is gone; whether it was set aside."""
+        """*node* has taken a pod, or is gone; whether it was quarantined."""
         self._before.pop(node, None)
         return self.nodes.pop(node, None) is not None
 

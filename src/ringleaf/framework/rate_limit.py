@@ -33,7 +33,7 @@ class EvictionRateLimit:
         """*pods* of *job* were deleted."""
         self.deletions.append(Deletion(at, job, pods))
 
-    def known(self, deletions: Iterable[Deletion], now: float) -> None:
+    def restore(self, deletions: Iterable[Deletion], now: float) -> None:
         """Adopt deletions that were written down; idempotent.
 
         That is the number, whatever the record of a repair may have made believe.

@@ -246,12 +246,14 @@ class Repair:
             return job
         return replace(job, previous=Previous((), unfit))
 
-    def lost(self, held: Iterable[Placement]) -> tuple[Placement, ...]:
+    def previous_places_of_missing(
+        self, held: Iterable[Placement]
+    ) -> tuple[Placement, ...]:
         """Where those of its pods were that are not *held*."""
         there = {placement.replica for placement in held}
         return tuple(p for n, p in sorted(self.placements.items()) if n not in there)
 
-    def drop(self, cluster: Cluster) -> None:
+    def release_holds(self, cluster: Cluster) -> None:
         """Hold nothing any more."""
         self.held.nodes = set()
         release_all(cluster, self.held.owner)

@@ -22,11 +22,11 @@ class Repairs:
         """The nodes as they were last reported."""
         self.fault_log = FaultLog()
         """Every fault with its life."""
-        self.seen = 0
+        self.reconciled_at = 0
         """Which change of repairs was last looked at."""
         self.open: dict[str, Repair] = {}
         """By the name of the job."""
-        self.ails: dict[str, dict[int, PodFault]] = {}
+        self.pod_faults: dict[str, dict[int, PodFault]] = {}
         """Job -> what is wrong with pods themselves."""
         self.vanished: dict[str, dict[int, PodFault]] = {}
         """Of those, what is wrong with pods that vanished with their nodes."""
@@ -38,7 +38,7 @@ class Repairs:
         """Jobs of which pods may have become faulty."""
         self.retries_used: dict[str, int] = {}
         """How often pods of a job failed by themselves and were tried again."""
-        self.pointed: dict[str, tuple[PodFault, ...]] = {}
+        self.reported_faulty: dict[str, tuple[PodFault, ...]] = {}
         """What was reported of jobs whose pods others delete."""
         self.rate_limit = EvictionRateLimit()
 
@@ -52,7 +52,9 @@ class Repairs:
         if self.open or self.vanished:
             return True
         return (
-            name in self.ails or name in self.pointed or name in self.rate_limit.waiting
+            name in self.pod_faults
+            or name in self.reported_faulty
+            or name in self.rate_limit.waiting
         )
 
     def heard_of(self, job: Job) -> None:
@@ -65,13 +67,13 @@ class Repairs:
     def forget(self, name: str) -> None:
         """A job is gone for good."""
         self.retries_used.pop(name, None)
-        self.pointed.pop(name, None)
+        self.reported_faulty.pop(name, None)
         self.running(name, self.vanished.get(name, {}))
-        self.pods_ail(name, (), {})
+        self.report_pod_faults(name, (), {})
         self.suspects.pop(name, None)
         self.rate_limit.waiting.pop(name, None)
 
-    def pods_ail(
+    def report_pod_faults(
         self,
         name: str,
         ailments: Iterable[PodFault],
@@ -81,7 +83,7 @@ class Repairs:
 
         It is not said again of pods that they vanished with their nodes.
         """
-        before, places = self.ails.get(name, {}), self.places.get(name, {})
+        before, places = self.pod_faults.get(name, {}), self.places.get(name, {})
         told = [*ailments, *self.vanished.get(name, {}).values()]
         found: dict[int, PodFault] = {}
         for each in sorted(told, key=lambda each: ORDER.index(each.cause)):
@@ -93,18 +95,18 @@ class Repairs:
             for n in found
             if (place := placements.get(n, places.get(n))) is not None
         }
-        self.ails.pop(name, None)
+        self.pod_faults.pop(name, None)
         self.places.pop(name, None)
         if found:
-            self.ails[name], self.places[name] = found, known
+            self.pod_faults[name], self.places[name] = found, known
         self.suspects[name] = None
 
-    def lost(self, name: str, placements: Mapping[int, Placement]) -> None:
+    def pods_vanished(self, name: str, placements: Mapping[int, Placement]) -> None:
         """The nodes of some pods are gone, and the pods with them."""
         new = {n: PodFault(n, Cause.NODE, p.node) for n, p in placements.items()}
         self.vanished[name] = self.vanished.get(name, {}) | new
         self.handled -= {(name, replica) for replica in new}
-        self.pods_ail(name, self.ails.get(name, {}).values(), placements)
+        self.report_pod_faults(name, self.pod_faults.get(name, {}).values(), placements)
 
     def gone(self, name: str, replicas: Iterable[int]) -> bool:
         """Pods are known to be gone; whether their job waited for that."""
@@ -119,10 +121,10 @@ class Repairs:
     def placed(self, name: str, replicas: Iterable[int]) -> None:
         """Pods have a place: what was wrong was wrong with those before them."""
         new = {*replicas}
-        if new & self.ails.get(name, {}).keys():
-            left = [a for n, a in self.ails[name].items() if n not in new]
+        if new & self.pod_faults.get(name, {}).keys():
+            left = [a for n, a in self.pod_faults[name].items() if n not in new]
             self.running(name, new)
-            self.pods_ail(name, left, {})
+            self.report_pod_faults(name, left, {})
 
     def running(self, name: str, replicas: Iterable[int]) -> None:
         """Pods are on nodes that are there."""
@@ -131,6 +133,6 @@ class Repairs:
         if left:
             self.vanished[name] = left
         if len(left) < len(known):
-            ails = self.ails[name].items()
+            ails = self.pod_faults[name].items()
             rest = [each for n, each in ails if known.get(n) is not each]
-            self.pods_ail(name, rest, {})
+            self.report_pod_faults(name, rest, {})

@@ -219,7 +219,7 @@ class RunTimes:
             RunSeries(*key, steps=tuple(steps)) for key, steps in self._series.items()
         )
 
-    def known(self, series: Iterable[RunSeries]) -> None:
+    def restore(self, series: Iterable[RunSeries]) -> None:
         """Take over *series* that were written down, where they know more jobs."""
         for each in series:
             key = _Key(each.by, each.queue, each.user, each.name, each.chips)

@@ -315,7 +315,7 @@ class Session:
             or role.demand.heeds_pods
             or request.network is Network.SUPERPODS
             or self._scans(job, role, request)
-            or self.refused(job, [role])
+            or self.excluded_by_plugins(job, [role])
         ):
             return None
         return self._preference(job, role, request)
@@ -364,7 +364,7 @@ class Session:
         """How other plugins score nodes for a pod of *role*; None where none does."""
         return None if self._scorer is None else self._scorer(job, role)
 
-    def refused(self, job: Job, roles: Iterable[Role]) -> Excluded:
+    def excluded_by_plugins(self, job: Job, roles: Iterable[Role]) -> Excluded:
         """The nodes that plugins refuse to any of *roles*."""
         if self._bars is None:
             return NOT_EXCLUDED
@@ -376,12 +376,14 @@ class Session:
 
     def excluded(self, job: Job, kept: Sequence[NodeAssignment] = ()) -> Excluded:
         """The nodes that no further pod with chips may use, and why."""
-        refused = self.refused(job, roles_with_chips(job))
+        refused = self.excluded_by_plugins(job, roles_with_chips(job))
         return excluded_nodes(self.cluster, job, kept, refused)
 
     def excluded_for(self, job: Job, role: Role) -> Excluded:
         """The nodes that no pod of *role* may use, where it is placed on its own."""
-        return excluded_nodes(self.cluster, job, (), self.refused(job, [role]))
+        return excluded_nodes(
+            self.cluster, job, (), self.excluded_by_plugins(job, [role])
+        )
 
     def stuck(
         self, statement: Statement, job: Job, *, runs: bool = False

@@ -121,7 +121,7 @@ class SchedulerState:
         self.now = 0.0
         self.version = 0
         """Moves with every change of accounts, queues or nodes."""
-        self.asked = 0
+        self.demand_version = 0
         """Moves when what all jobs ask changes, or queues or nodes do."""
         self.handlers: list[Handler] = []
         self.unnamed: int | None = None
@@ -158,20 +158,20 @@ class SchedulerState:
         )
         self.unnamed = 0 if lists_all else None
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
 
-    def put(self, queue: Queue) -> None:
+    def put_queue(self, queue: Queue) -> None:
         """A queue is new or changed."""
         self.queues[queue.name] = queue
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
 
-    def drop(self, queue: str) -> None:
+    def remove_queue(self, queue: str) -> None:
         """A queue is no longer there."""
         self.queues.pop(queue, None)
         self._close_account(queue)
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
 
     @contextmanager
     def promises(self, counts: Callable[[str], bool]) -> Iterator[dict[str, int]]:
@@ -199,7 +199,7 @@ class SchedulerState:
             add(account.allocated, job_state.allocated)
             account.unsettled[job.name] = job_state
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
 
     def enter_running(self, job_state: JobState) -> None:
         """A job arrives whose pods hold something already.
@@ -232,7 +232,7 @@ class SchedulerState:
         take(account.allocated, job_state.allocated)
         self._close_account(job.queue)
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
 
     def _close_account(self, queue: str) -> None:
         """Drop the account of a queue that does not exist and has no jobs.
@@ -258,7 +258,7 @@ class SchedulerState:
         take(account.requested, asked)
         account.unsettled[job_state.job.name] = job_state
         self.version += 1
-        self.asked += 1
+        self.demand_version += 1
         return len(job_state.finished) > before
 
     def end(self, job_state: JobState, replicas: Iterable[int]) -> bool:

@@ -27,7 +27,7 @@ from ringleaf.engine.event import (
     JobGone,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsRefused,
     TimerFired,
 )
@@ -68,7 +68,7 @@ KEPT: Final = (
     JobGone,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsRefused,
     TimerFired,
 )

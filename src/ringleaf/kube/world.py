@@ -27,7 +27,7 @@ from ringleaf.engine.event import (
     LeavesChanged,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     PodsRefused,
@@ -684,7 +684,7 @@ class World:
             start = min(starts, default=None)
             arrivals.append(JobArrived(group.told, listed, start, since))
             if group.ailing:
-                others.append(PodsAil(group.name, group.ailing))
+                others.append(PodFaultsReported(group.name, group.ailing))
             if group.ending:
                 others.append(PodsEnding(group.name, tuple(sorted(group.ending))))
             if group.is_watched:
@@ -1562,7 +1562,7 @@ class World:
         found = ailments_of(left, job.recovery)
         if found != group.ailing:
             group.ailing = found
-            yield PodsAil(group.name, found)
+            yield PodFaultsReported(group.name, found)
 
     def _withdraw(self, group: Group, *, told_anew: bool = False) -> Iterator[Event]:
         """The job of a group is gone, or is about to be *told_anew*."""
@@ -1842,7 +1842,7 @@ def _empty_job(group: Group, facts: Facts) -> Job | None:
 
 def _is_of_the_end(event: Event) -> bool:
     """Whether something is over, or is about to be and why."""
-    return isinstance(event, JobGone | PodsGone | PodsAil | PodsRefused)
+    return isinstance(event, JobGone | PodsGone | PodFaultsReported | PodsRefused)
 
 
 def _is_own(group: Group) -> bool:

@@ -7,7 +7,7 @@ healthy chips whose network is healthy too. A chip is usable when it is free and
 healthy, or free and sound for a job that heeds the network.
 
 Chips and holdings are written by a ``Statement`` (``ringleaf.framework.statement``)
-only; health, labels and quarantine by ``change`` and ``quarantine``.
+only; health, labels and quarantine by ``change`` and ``set_quarantined``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,10 +93,10 @@ class Cluster:
     Leaves come in the order that *leaves* gives them, or in which *nodes* first name
     them; *leaves* says what is known of them besides.
 
-    ``version`` moves with every committed statement, ``change`` and ``quarantine``.
-    ``changes`` lists the nodes whose free
-    chips changed since ``epoch`` began, for indexes that follow the cluster; a new
-    epoch tells them to start over. ``watchers`` hear of every pod at once, also of
+    ``version`` moves with every committed statement, ``change`` and
+    ``set_quarantined``. ``changes`` lists the nodes whose free chips changed since
+    ``epoch`` began, for indexes that follow the cluster; a new epoch tells them to
+    start over. ``watchers`` hear of every pod at once, also of
     those that are tried and taken back. ``worked_out`` is what others found out about
     nodes whatever job holds their chips, and in which epoch. ``taken`` are the chips
     that pods hold, ``pool`` those that no pod or a known pod holds, ``offered`` those
@@ -227,9 +227,9 @@ class Cluster:
         self.version += 1
         self.epoch += 1
 
-    def quarantine(self, at: int, *, aside: bool = True) -> None:
+    def set_quarantined(self, at: int, *, on: bool) -> None:
         """The node at index *at* takes no new pods from now on, or takes them again."""
-        self.quarantined[at] = aside
+        self.quarantined[at] = on
         self.version += 1
         self.epoch += 1
 

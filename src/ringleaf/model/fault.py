@@ -229,7 +229,7 @@ class Fault(Struct, frozen=True):
         recovered: When it was no longer so.
         jobs: The jobs of which pods were deleted because of it.
         why: More about it, for people.
-        until: Of a node that is set aside, until when.
+        until: Of a node that is quarantined, until when.
 
     """
 

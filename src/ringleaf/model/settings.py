@@ -56,7 +56,7 @@ class RepairSettings(Struct, frozen=True):
             faults within ``brake_s``; 100 is all of them.
         brake_s: See there.
         run_within_s: How long the pods of a job may take to run; 0 is for ever.
-        aside_s: How long a node is set aside that refused a pod; 0 is not at all.
+        aside_s: How long a node is quarantined that refused a pod; 0 is not at all.
 
     """
 

@@ -65,8 +65,8 @@ class Proportion(Plugin):
 
     def part(self, queue: str) -> QueueShare:
         """The limits of *queue* now."""
-        if self._version != self.view.asked:
-            self._version = self.view.asked
+        if self._version != self.view.demand_version:
+            self._version = self.view.demand_version
             self._catch_up()
         return self._parts.get(queue, _UNLIMITED)
 

@@ -28,7 +28,7 @@ from ringleaf.engine.event import (
     LeavesChanged,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     PodsRefused,
@@ -575,7 +575,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         },
         PodsEnding: lambda e: {"pods-ending": _pods_of(e)},
         BindFailed: lambda e: {"bind-fails": _pods_of(e)},
-        PodsAil: lambda e: {
+        PodFaultsReported: lambda e: {
             "pods-ail": {"job": e.job, "ailments": [ailment(a) for a in e.ailments]}
         },
         PodsRun: lambda e: {"pods-run": _pods_of(e) | _times({"since": e.since})},

@@ -24,7 +24,7 @@ from ringleaf.engine.event import (
     LeavesChanged,
     NodesChanged,
     NodesGone,
-    PodsAil,
+    PodFaultsReported,
     PodsEnding,
     PodsGone,
     PodsRefused,
@@ -266,7 +266,9 @@ class Reader(Struct, frozen=True):
                     "with the pod itself",
                     "unhealthy chips are listed on nodes, as faulty",
                 )
-        return PodsAil(job, self._ailments(f"{path}.ailments", entry.ailments))
+        return PodFaultsReported(
+            job, self._ailments(f"{path}.ailments", entry.ailments)
+        )
 
     def _ailments(
         self, path: str, entries: Sequence[AilmentEntry]
@@ -426,7 +428,7 @@ FORMS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
         "pods-end": PodsGone,
         "pods-ending": PodsEnding,
         "bind-fails": BindFailed,
-        "pods-ail": PodsAil,
+        "pods-ail": PodFaultsReported,
         "pods-run": PodsRun,
         "pods-refused": PodsRefused,
         "repair-known": RepairKnown,
