@@ -13,7 +13,7 @@ from ringleaf.engine.event import JobArrived, PodsGone
 from ringleaf.framework import session
 from ringleaf.framework.instruction import Bind
 from ringleaf.framework.node_ranking import NodeRanking
-from ringleaf.framework.session import MAX_PREFERENCES
+from ringleaf.framework.session import MAX_RANKINGS
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from tests.counting import n_calls
@@ -89,11 +89,11 @@ def test_nodes_are_put_in_order_for_no_request_of_one_pod(
             super().__init__(*args, **keys)
 
     monkeypatch.setattr(session, "NodeRanking", Counted)
-    engine = engine_for(2 * MAX_PREFERENCES)
+    engine = engine_for(2 * MAX_RANKINGS)
     engine.handle_all([JobArrived(job("alone", 1, demand=asks_cpu(1)))], 0.0)
     assert len(made) == 1
 
-    engine.handle_all([JobArrived(gang(2 * MAX_PREFERENCES))], 1.0)
+    engine.handle_all([JobArrived(gang(2 * MAX_RANKINGS))], 1.0)
 
     assert len(made) == 1
 

@@ -242,7 +242,7 @@ def test_a_job_of_pods_without_chips_likes_all_nodes_alike() -> None:
 
 def test_nodes_that_a_plugin_refuses_are_told() -> None:
     allowed = np.array([True, False])
-    session = Session(leaves("A ##"), bars=lambda _job, _role: allowed)
+    session = Session(leaves("A ##"), node_filter=lambda _job, _role: allowed)
 
     found = survey(session, Job("j", A2, 8), most=1)
 

@@ -91,7 +91,7 @@ def test_a_closed_class_opens_when_its_product_is_free() -> None:
     assert not pending.queues
     assert pending.queues == []
 
-    pending.supply([A2])
+    pending.capacity_freed([A2])
 
     assert pending.is_open(line)
     assert not pending.is_open(duo)
@@ -104,7 +104,7 @@ def test_a_class_with_pods_without_chips_opens_whatever_is_free() -> None:
     _one, line = waits(pending, Job("one", A2, 8, roles=roles))
     pending.close(line)
 
-    pending.supply([DUO])
+    pending.capacity_freed([DUO])
 
     assert pending.is_open(line)
 
@@ -115,9 +115,9 @@ def test_a_class_that_is_held_back_opens_only_when_queue_usage_changes() -> None
     pending.hold_back(line, FULL)
     assert line.why is FULL
 
-    pending.supply([A2])
+    pending.capacity_freed([A2])
     assert not pending.is_open(line)
-    pending.accounts_changed()
+    pending.usage_changed()
     assert pending.is_open(line)
 
 
@@ -165,7 +165,7 @@ def test_an_empty_class_is_forgotten() -> None:
     pending.remove("one")
     assert not pending.is_open(line)
 
-    pending.supply([A2])
+    pending.capacity_freed([A2])
     assert not pending.queues
     _two, fresh = waits(pending, Job("two", A2, 8))
     assert pending.is_open(fresh)

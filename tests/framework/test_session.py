@@ -21,7 +21,7 @@ from tests.leaves import (
 )
 
 from ringleaf.framework.node_ranking import Score
-from ringleaf.framework.session import MAX_PREFERENCES, Session
+from ringleaf.framework.session import MAX_RANKINGS, Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cluster import Cluster, Node
@@ -157,18 +157,20 @@ def test_nodes_that_a_plugin_refuses_are_asked_before_every_pod() -> None:
     """No two pods on one node, as pod anti-affinity would have it."""
     cluster = whole("a", "b", "c")
 
-    def bars(job: Job, _role: Role) -> Flags:
+    def node_filter(job: Job, _role: Role) -> Flags:
         own = [holding.node for holding in cluster.holdings.get(job.name, ())]
         return ~np.isin(np.arange(3), own)
 
-    session = Session(cluster, scorer=lambda _job, _role: later, bars=bars)
+    session = Session(
+        cluster, scorer=lambda _job, _role: later, node_filter=node_filter
+    )
 
     assert nodes_of(session, Job("apart", A2, 1, 3)) == ["c", "b", "a"]
     assert isinstance(session.decide(Job("many", A2, 1, 4)), Waiting)
 
 
 def test_bars_that_allow_everything_change_nothing() -> None:
-    session = Session(whole("a", "b"), bars=lambda _job, _role: None)
+    session = Session(whole("a", "b"), node_filter=lambda _job, _role: None)
 
     assert nodes_of(session, Job("one", A2, 8, 2)) == ["a", "b"]
 
@@ -854,10 +856,10 @@ def test_an_elastic_job_after_a_fault_keeps_what_it_can() -> None:
 
 
 def test_nodes_that_a_plugin_refuses_are_no_part_of_a_network() -> None:
-    def bars(_job: Job, role: Role) -> Flags:
+    def node_filter(_job: Job, role: Role) -> Flags:
         return np.array([True, role.name != "master", True, True, True, True])
 
-    session = Session(leaves("A ###", "B ###"), bars=bars)
+    session = Session(leaves("A ###", "B ###"), node_filter=node_filter)
     roles = Role("master", 8), Role("worker", 8, 2)
 
     decision = session.decide(team(*roles, tor_affinity=Schema.LARGE_MODEL))
@@ -870,7 +872,7 @@ def test_nodes_that_a_plugin_refuses_are_no_part_of_a_network() -> None:
 
 
 def test_a_large_gang_with_bars_is_tried() -> None:
-    session = Session(whole("a"), bars=lambda _job, _role: np.array([True]))
+    session = Session(whole("a"), node_filter=lambda _job, _role: np.array([True]))
 
     decision = session.decide(replace(Job("j", A2, 1, MANY), min_available=2))
 
@@ -883,10 +885,12 @@ def test_bars_may_open_as_pods_are_placed() -> None:
     """Each node is allowed when the one before it is full."""
     cluster = whole(*"abcdefgh")
 
-    def bars(_job: Job, _role: Role) -> Flags:
+    def node_filter(_job: Job, _role: Role) -> Flags:
         return np.arange(8) <= int((cluster.free == 0).sum())
 
-    assert isinstance(Session(cluster, bars=bars).decide(Job("j", A2, 1, MANY)), Placed)
+    assert isinstance(
+        Session(cluster, node_filter=node_filter).decide(Job("j", A2, 1, MANY)), Placed
+    )
 
 
 @pytest.mark.parametrize(
@@ -902,10 +906,10 @@ def test_how_often_bars_are_asked_that_refuse_no_node(
 ) -> None:
     asked = []
 
-    def bars(_job: Job, role: Role) -> None:
+    def node_filter(_job: Job, role: Role) -> None:
         asked.append(role)
 
-    session = Session(whole(*"abc"), bars=bars, per_role=per_role)
+    session = Session(whole(*"abc"), node_filter=node_filter, per_role=per_role)
     decision = session.decide(Job("j", A2, 8, 3, demand=demand))
 
     assert isinstance(decision, Placed)
@@ -919,12 +923,12 @@ def test_only_so_many_orders_of_nodes_are_kept() -> None:
         asked.append(role.demand.resources[0][1])
 
     session = Session(whole("a"), scorer=scorer)
-    for amount in (*range(MAX_PREFERENCES + 1), 1, 0):
+    for amount in (*range(MAX_RANKINGS + 1), 1, 0):
         demand = Demand(resources=(("cpu", amount),))
         with Statement(session.cluster):
             session.place(Job("j", A2, 1, demand=demand))
 
-    assert asked == [*range(MAX_PREFERENCES + 1), 0]
+    assert asked == [*range(MAX_RANKINGS + 1), 0]
 
 
 @pytest.mark.parametrize(

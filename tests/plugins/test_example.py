@@ -80,7 +80,7 @@ def test_its_vote_changes_where_a_job_goes(
     view = SchedulerState(cluster, Settings(), [Queue("night")])
     votes = Votes(conf.tiers, view, {**PLUGINS, **others})
 
-    decision = Session(cluster, bars=votes.predicate).decide(
+    decision = Session(cluster, node_filter=votes.predicate).decide(
         Job("train", A2, 8, queue=queue)
     )
     assert isinstance(decision, Placed)

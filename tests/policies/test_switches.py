@@ -9,7 +9,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.switches import choose_rows, leaf_table
+from ringleaf.policies.switches import choose_slices, leaf_table
 from tests.engine.story import node
 from tests.leaves import SINGLE, TWO, common, large, leaves, nodes_of
 
@@ -24,9 +24,9 @@ def shared(names: str) -> tuple[Leaf, ...]:
 @pytest.mark.parametrize("job_type", [JobType.PADDING, JobType.FOUNDATION])
 def test_where_no_leaf_is_known_there_is_no_row(job_type: JobType) -> None:
     cluster = Cluster([node("a"), node("b")])
-    ground = leaf_table(cluster, np.zeros(len(cluster), np.int64), Settings())
+    table = leaf_table(cluster, np.zeros(len(cluster), np.int64), Settings())
 
-    assert choose_rows(ground, 2, job_type, Settings()) is None
+    assert choose_slices(table, 2, job_type, Settings()) is None
 
 
 @pytest.mark.parametrize(

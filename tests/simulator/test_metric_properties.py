@@ -16,7 +16,7 @@ from ringleaf.model.product import Product
 from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.fragments import fragments
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.policies.switches import choose_rows, leaf_table
+from ringleaf.policies.switches import choose_slices, leaf_table
 from ringleaf.simulator.metrics import Metrics
 from ringleaf.simulator.metrics.floor import Floor
 from ringleaf.simulator.metrics.leaves import GANGS, Room
@@ -87,7 +87,7 @@ def test_the_largest_gang_is_the_largest_that_the_rule_places(
     placed = [
         n
         for n in range(1, len(every) + 1)
-        if choose_rows(ground, n, JobType.FOUNDATION, settings) is not None
+        if choose_slices(ground, n, JobType.FOUNDATION, settings) is not None
     ]
     event(f"crossing helps: {max(placed, default=0) > room.most_under_one}")
 

@@ -26,7 +26,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.placement_attempt import PlacementAttempt
-from ringleaf.framework.session import Bars, Session
+from ringleaf.framework.session import NodeFilter, Session
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.statement import Statement
 from ringleaf.framework.votes import Votes
@@ -128,7 +128,7 @@ def pod_by_pod(job: Job) -> Job:
 
 
 class Seating(PlacementAttempt):
-    """One try to place a job: pods that stay do, the chooser seats the others."""
+    """One try to place a job: pods that stay do, the chooser places the others."""
 
     _session: "BaselineSession"
 
@@ -136,7 +136,9 @@ class Seating(PlacementAttempt):
         """Hold chips for every pod, or return None with some of them held."""
         self._keep(statement)
         if self._kept and not self._running:
-            self._before = [self.take(statement, seat) for seat in self._kept]
+            self._before = [
+                self.take(statement, assignment) for assignment in self._kept
+            ]
         return self._one_by_one(statement, self._job.role_ranks, list(self._before))
 
     def _fill(
@@ -179,7 +181,7 @@ class Seating(PlacementAttempt):
         return few
 
     def _seat(self, replica: int, spot: Spot) -> NodeAssignment:
-        """The seat of a pod, with what a network rule of Ringleaf's would note."""
+        """The assignment of a pod, with what a network rule would note."""
         job = self._job
         block, mark = None, None
         if job.network is Network.SUPERPODS:
@@ -197,7 +199,7 @@ class BaselineSession(Session):
         cluster: Where they are placed.
         settings: What the operator chose.
         chooser: The rule.
-        bars: Keeps pods off nodes, for reasons of plugins.
+        node_filter: Keeps pods off nodes, for reasons of plugins.
 
     """
 
@@ -208,9 +210,9 @@ class BaselineSession(Session):
         cluster: Cluster,
         settings: Settings,
         chooser: Chooser,
-        bars: Bars | None = None,
+        node_filter: NodeFilter | None = None,
     ) -> None:
-        super().__init__(cluster, settings, bars=bars)
+        super().__init__(cluster, settings, node_filter=node_filter)
         self._chooser = chooser
 
     def room(self, request: Request) -> int:

@@ -45,14 +45,14 @@ def ground_under(floor: Floor) -> LeafTable:
 
 
 def seated(
-    floor: Floor, ground: LeafTable, rows: Iterable[LeafSlice], job: Job
+    floor: Floor, table: LeafTable, rows: Iterable[LeafSlice], job: Job
 ) -> list[Spot]:
     """The nodes of rows, by slot inside a row, with what is noted of their leaves."""
     found = []
     for row in rows:
-        at = row.at[np.argsort(ground.slot[row.at], kind="stable")]
+        at = row.at[np.argsort(table.slot[row.at], kind="stable")]
         mark = LeafAnnotation(job.job_type, row.state, row.healthy)
-        nodes = ground.nodes[at]
+        nodes = table.nodes[at]
         usable = floor.usable[np.searchsorted(floor.nodes, nodes)]
         for node, mask in zip(nodes.tolist(), usable.tolist(), strict=True):
             found.append(Spot(node, TIGHT.taken(floor.request, mask), mark))
@@ -85,11 +85,11 @@ class WholeLeaves:
         """Places for so many pods of *job*."""
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)
-        ground = ground_under(floor)
-        every = np.ones(len(ground.free), np.bool_)
-        inside = pods <= ground.leaf_size
-        rows = (one_leaf if inside else whole_leaves)(ground, pods, every)
-        return None if rows is None else seated(floor, ground, rows, job)
+        table = ground_under(floor)
+        every = np.ones(len(table.free), np.bool_)
+        inside = pods <= table.leaf_size
+        rows = (one_leaf if inside else whole_leaves)(table, pods, every)
+        return None if rows is None else seated(floor, table, rows, job)
 
 
 class Jigsaw:
@@ -113,25 +113,25 @@ class Jigsaw:
         """Places for so many pods of *job*."""
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)
-        ground = ground_under(floor)
-        every = np.ones(len(ground.free), np.bool_)
-        rows = one_leaf(ground, pods, every) or _pieces(ground, pods)
-        return None if rows is None else seated(floor, ground, rows, job)
+        table = ground_under(floor)
+        every = np.ones(len(table.free), np.bool_)
+        rows = one_leaf(table, pods, every) or _pieces(table, pods)
+        return None if rows is None else seated(floor, table, rows, job)
 
 
-def _pieces(ground: LeafTable, pods: int) -> LeafSlices | None:
+def _pieces(table: LeafTable, pods: int) -> LeafSlices | None:
     """The rows of a job that crosses leaves, most nodes of a leaf first."""
-    slots = np.zeros(len(ground.free), np.uint64)
-    bits = np.uint64(1) << ground.slot.astype(np.uint64)
-    np.bitwise_or.at(slots, ground.leaf, bits)
-    for width in range(min(ground.leaf_size, pods), 0, -1):
+    slots = np.zeros(len(table.free), np.uint64)
+    bits = np.uint64(1) << table.slot.astype(np.uint64)
+    np.bitwise_or.at(slots, table.leaf, bits)
+    for width in range(min(table.leaf_size, pods), 0, -1):
         full, rest = divmod(pods, width)
-        if (ground.free >= width).sum() < full or (rest and len(ground.free) == full):
+        if (table.free >= width).sum() < full or (rest and len(table.free) == full):
             continue
-        for chosen in _sets(slots, width, ground.leaf_size, full):
-            leaves = _leaves_for(slots, ground.free, chosen, full, rest)
+        for chosen in _sets(slots, width, table.leaf_size, full):
+            leaves = _leaves_for(slots, table.free, chosen, full, rest)
             if leaves is not None:
-                return _rows(ground, slots, leaves, chosen, rest)
+                return _rows(table, slots, leaves, chosen, rest)
     return None
 
 
@@ -183,7 +183,7 @@ def _leaves_for(
 
 
 def _rows(
-    ground: LeafTable, slots: Masks, leaves: list[int], chosen: np.uint64, rest: int
+    table: LeafTable, slots: Masks, leaves: list[int], chosen: np.uint64, rest: int
 ) -> LeafSlices:
     """The nodes at the chosen slots under each leaf; under the last, the rest."""
     rows = []
@@ -191,7 +191,7 @@ def _rows(
         own = int(slots[leaf] & chosen)
         if rest and number == len(leaves) - 1:
             own = _lowest(own, rest)
-        at = ground.under(leaf, ground.free.item(leaf))
-        bits = np.uint64(1) << ground.slot[at].astype(np.uint64)
+        at = table.under(leaf, table.free.item(leaf))
+        bits = np.uint64(1) << table.slot[at].astype(np.uint64)
         rows.append(LeafSlice(at[(bits & np.uint64(own)) > 0]))
     return rows

@@ -262,14 +262,14 @@ class Optimum:
         """Places for so many pods of *job*: as planned, else as well as can be."""
         if not (floor.cluster.leaves and _is_whole(job)):
             return alone(floor, pods)
-        ground = ground_under(floor)
+        table = ground_under(floor)
         taken = self._plans.get(job.name)
         if taken is None:
-            taken = best_alone(_leaves_of(ground), _gang_of(job, pods))
+            taken = best_alone(_leaves_of(table), _gang_of(job, pods))
         if taken is None:
             return None
-        rows = [LeafSlice(ground.under(leaf, count)) for leaf, count in taken]
-        return seated(floor, ground, rows, job)
+        rows = [LeafSlice(table.under(leaf, count)) for leaf, count in taken]
+        return seated(floor, table, rows, job)
 
     def allocate(self, cycle: Cycle) -> None:
         """Place the jobs that are best together, then any other job that fits."""
@@ -339,5 +339,5 @@ def _gang_of(job: Job, pods: int) -> Gang:
     return Gang(pods, inside=job.job_type is JobType.PADDING)
 
 
-def _leaves_of(ground: LeafTable) -> Leaves:
-    return Leaves(ground.free, ground.crossed)
+def _leaves_of(table: LeafTable) -> Leaves:
+    return Leaves(table.free, table.crossed)

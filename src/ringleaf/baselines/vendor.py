@@ -57,12 +57,12 @@ class Vendor:
             return alone(floor, pods)
         if not floor.cluster.leaves:
             return None
-        ground = ground_under(floor)
-        rows = self.rows(ground, pods, kind, floor.settings.shared_leaves)
-        return None if rows is None else seated(floor, ground, rows, job)
+        table = ground_under(floor)
+        rows = self.rows(table, pods, kind, floor.settings.shared_leaves)
+        return None if rows is None else seated(floor, table, rows, job)
 
     def rows(
-        self, ground: LeafTable, n: int, kind: JobType, budget: int
+        self, table: LeafTable, n: int, kind: JobType, budget: int
     ) -> LeafSlices | None:
         """The nodes of a job of *n* pods."""
         raise NotImplementedError
@@ -72,65 +72,63 @@ class SwitchAffinity1(Vendor):
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything."""
 
     def rows(
-        self, ground: LeafTable, n: int, kind: JobType, budget: int
+        self, table: LeafTable, n: int, kind: JobType, budget: int
     ) -> LeafSlices | None:
         """The nodes of a job of *n* pods; steps A to F of the guide."""
         del budget
-        spared = ground.common & (kind is JobType.COMMON)
-        open_ = ~ground.crossed | (ground.free >= n) | spared
-        if n < ground.leaf_size:
-            rows = one_leaf(ground, n, open_, last_wins=True)
+        spared = table.common & (kind is JobType.COMMON)
+        open_ = ~table.crossed | (table.free >= n) | spared
+        if n < table.leaf_size:
+            rows = one_leaf(table, n, open_, last_wins=True)
             if rows or kind is JobType.PADDING:
                 return rows
-        rows = whole_leaves(ground, n, open_) or logical_leaves(ground, n, open_)
+        rows = whole_leaves(table, n, open_) or logical_leaves(table, n, open_)
         if rows or kind is not JobType.COMMON:
             return rows
-        return anything(ground, n, open_)
+        return anything(table, n, open_)
 
 
 class SwitchAffinity2(Vendor):
     """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
 
     def rows(
-        self, ground: LeafTable, n: int, kind: JobType, budget: int
+        self, table: LeafTable, n: int, kind: JobType, budget: int
     ) -> LeafSlices | None:
         """The nodes of a job of *n* pods; steps 1 to 5 of the guide."""
-        if n < ground.leaf_size:
-            for group in self._groups(ground):
-                if rows := one_leaf(ground, n, group):
+        if n < table.leaf_size:
+            for group in self._groups(table):
+                if rows := one_leaf(table, n, group):
                     return rows
             if kind is JobType.PADDING:
                 return None
         found: LeafSlices | None
-        if n <= capacity_2(ground, budget):
-            found = _within(ground, n, budget)
+        if n <= capacity_2(table, budget):
+            found = _within(table, n, budget)
         else:
-            found = over_capacity(ground, n) if kind is JobType.COMMON else None
-        return found and marked(ground, found, SwitchMode.SPINE_LEAF_2)
+            found = over_capacity(table, n) if kind is JobType.COMMON else None
+        return found and marked(table, found, SwitchMode.SPINE_LEAF_2)
 
     @staticmethod
-    def _groups(ground: LeafTable) -> tuple[np.typing.NDArray[np.bool_], ...]:
+    def _groups(table: LeafTable) -> tuple[np.typing.NDArray[np.bool_], ...]:
         """Exclusive, shared and unhealthy, shared, idle leaves."""
         return (
-            ground.group(LeafState.EXCLUSIVE),
-            ground.sick,
-            ground.group(LeafState.SHARED),
-            ground.group(LeafState.IDLE),
+            table.group(LeafState.EXCLUSIVE),
+            table.sick,
+            table.group(LeafState.SHARED),
+            table.group(LeafState.IDLE),
         )
 
 
-def _within(ground: LeafTable, n: int, budget: int) -> LeafSlices:
+def _within(table: LeafTable, n: int, budget: int) -> LeafSlices:
     """Idle leaves whole while they fit in; the remainder on shared ones if they do."""
-    rows, rest, larger = idle_whole(ground, n)
+    rows, rest, larger = idle_whole(table, n)
     if not rest:
         return rows
-    shared = ascending(ground, ground.group(LeafState.SHARED))
-    best = int(ground.free[shared[max(0, len(shared) - budget) :]].sum())
+    shared = ascending(table, table.group(LeafState.SHARED))
+    best = int(table.free[shared[max(0, len(shared) - budget) :]].sum())
     opens = len(larger) > 0 and rest > best
-    leaves = (
-        [int(larger[0])] if opens else neighbours(ground.free, shared, rest, budget)
-    )
-    return rows + fill(ground, rest, np.array(leaves), LeafState.SHARED)[0]
+    leaves = [int(larger[0])] if opens else neighbours(table.free, shared, rest, budget)
+    return rows + fill(table, rest, np.array(leaves), LeafState.SHARED)[0]
 
 
 def neighbours(free: Ints, shared: Ints, rest: int, budget: int) -> list[int]:

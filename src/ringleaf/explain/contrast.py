@@ -351,14 +351,14 @@ def _leaves_apart(
 ) -> Apart | None:
     """How the leaves of two placements differ: state, fitting nodes and nodes taken."""
     cluster, settings = session.cluster, session.settings
-    ground = leaf_table(cluster, node_ranks(cluster, request_of(job)), settings)
+    table = leaf_table(cluster, node_ranks(cluster, request_of(job)), settings)
     second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
     taken = [
         Counter(cluster.leaf.item(node) for node in nodes) for nodes in (ours, theirs)
     ]
     mine, other = (
         sorted(
-            (_state(ground, leaf, second), ground.free.item(leaf), count)
+            (_state(table, leaf, second), table.free.item(leaf), count)
             for leaf, count in each.items()
         )
         for each in taken
@@ -368,8 +368,8 @@ def _leaves_apart(
     said = [
         f"{counted(len(each), 'leaf')}: "
         + ", ".join(
-            f"{each[leaf]} of {ground.free.item(leaf)} fitting nodes under "
-            f"{_state(ground, leaf, second)}{cluster.leaves[leaf].name}"
+            f"{each[leaf]} of {table.free.item(leaf)} fitting nodes under "
+            f"{_state(table, leaf, second)}{cluster.leaves[leaf].name}"
             for leaf in sorted(each)
         )
         for each in taken
@@ -377,10 +377,10 @@ def _leaves_apart(
     return Apart(Because.LEAVES, *said)
 
 
-def _state(ground: LeafTable, leaf: int, second: object) -> str:
+def _state(table: LeafTable, leaf: int, second: object) -> str:
     """What 2.0 heeds of a leaf."""
     if not second:
         return ""
-    if ground.sick.item(leaf):
+    if table.sick.item(leaf):
         return "unhealthy "
-    return f"{LeafState(ground.state.item(leaf)).name.lower()} "
+    return f"{LeafState(table.state.item(leaf)).name.lower()} "

@@ -159,12 +159,10 @@ def _state(reason: int, usable: int) -> NodeState:
     return NodeState.PARTLY_FREE if state is NodeState.TAKEN and usable else state
 
 
-def leaf_rule(
-    ground: LeafTable, job: Job, settings: Settings, *, new: bool
-) -> LeafRule:
+def leaf_rule(table: LeafTable, job: Job, settings: Settings, *, new: bool) -> LeafRule:
     """The rule for *job*; slots only where all its pods are placed *new*."""
     assert job.job_type is not None
-    closed = closed_leaves(ground, job, settings)
+    closed = closed_leaves(table, job, settings)
     first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
     inside = stays_inside(job, settings)
     spread = first and new and not inside and job.job_type is JobType.FOUNDATION
@@ -172,21 +170,21 @@ def leaf_rule(
         mode=settings.switch_mode,
         job_type=job.job_type,
         needed=job.min_chip_pods,
-        leaf_size=ground.leaf_size,
+        leaf_size=table.leaf_size,
         one_leaf=inside,
-        fitting_in_open_leaves=int(ground.free[~closed].sum()),
-        complete_leaves=int((complete_leaves(ground, settings) & ~closed).sum()),
-        slots=tuple(SlotNeed(*each) for each in slot_needs(ground, job, ~closed))
+        fitting_in_open_leaves=int(table.free[~closed].sum()),
+        complete_leaves=int((complete_leaves(table, settings) & ~closed).sum()),
+        slots=tuple(SlotNeed(*each) for each in slot_needs(table, job, ~closed))
         if spread
         else (),
     )
 
 
-def leaf_views(asked: Asked, ground: LeafTable) -> Iterator[LeafView]:
+def leaf_views(asked: Asked, table: LeafTable) -> Iterator[LeafView]:
     """Every leaf, in the order of the cluster."""
     cluster, settings = asked.cluster, asked.settings
-    closed = closed_leaves(ground, asked.job, settings)
-    complete = complete_leaves(ground, settings)
+    closed = closed_leaves(table, asked.job, settings)
+    complete = complete_leaves(table, settings)
     crossings = cluster.uplinks.crossings()
     owners = _crossing_owners(cluster, crossings)
     nodes = cluster.by_leaf
@@ -202,8 +200,8 @@ def leaf_views(asked: Asked, ground: LeafTable) -> Iterator[LeafView]:
         end = start + cluster.leaf_sizes.item(i)
         yield LeafView(
             leaf=leaf.name,
-            fitting=ground.free.item(i),
-            state=leaf_state(ground, i, settings),
+            fitting=table.free.item(i),
+            state=leaf_state(table, i, settings),
             crossed_by=tuple(crossings.get(i, ())),
             closed=closed.item(i),
             complete=complete.item(i),
@@ -225,12 +223,12 @@ def _crossing_owners(
     }
 
 
-def leaf_state(ground: LeafTable, leaf: int, settings: Settings) -> str:
+def leaf_state(table: LeafTable, leaf: int, settings: Settings) -> str:
     """What is known of a leaf's links to the spine."""
     if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
-        return "busy" if ground.crossed.item(leaf) else "idle"
-    state = LeafState(ground.state.item(leaf)).name.lower()
-    return f"{state}, unhealthy" if ground.sick.item(leaf) else state
+        return "busy" if table.crossed.item(leaf) else "idle"
+    state = LeafState(table.state.item(leaf)).name.lower()
+    return f"{state}, unhealthy" if table.sick.item(leaf) else state
 
 
 def superpod_rule(found: Superpods, job: Job, settings: Settings) -> SuperpodRule:

@@ -143,9 +143,9 @@ def _network(
     ranks = node_ranks(cluster, request, session.excluded(job, kept))
     asked = Asked(cluster, request, job, settings, reasons)
     if leaves:
-        ground = leaf_table(cluster, ranks, settings)
-        views = leaf_views(asked, ground)
-        rule = leaf_rule(ground, job, settings, new=not kept)
+        table = leaf_table(cluster, ranks, settings)
+        views = leaf_views(asked, table)
+        rule = leaf_rule(table, job, settings, new=not kept)
         return NetworkView(rule, leaves=tuple(views))
     found = superpods_of(cluster, ranks)
     each = superpod_views(asked, found, new=not kept)

@@ -76,7 +76,7 @@ def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         state.cluster,
         conf.settings,
         scorer=partial(_scorer, state, votes),
-        bars=votes.predicate,
+        node_filter=votes.predicate,
         per_role=votes.filters_roles,
         sum_scores=votes.sums_scores,
     )

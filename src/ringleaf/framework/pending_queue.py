@@ -166,7 +166,7 @@ class PendingQueue:
         self._open: dict[str, dict[EquivalenceClass, None]] = {}
         self._closed: dict[Product | None, dict[EquivalenceClass, None]] = {}
         self._held_back: dict[EquivalenceClass, None] = {}
-        self.lonely: dict[EquivalenceClass, None] = {}
+        self.affinity_unmet: dict[EquivalenceClass, None] = {}
         """Lines that are not open, whose jobs may wait for pods that come."""
         self._top: dict[str, int] = {}
         """No job of a queue has a higher priority."""
@@ -248,7 +248,7 @@ class PendingQueue:
         for closed in self._closed.values():
             closed.pop(line, None)
         self._held_back.pop(line, None)
-        self.lonely.pop(line, None)
+        self.affinity_unmet.pop(line, None)
         line.searched.clear()
 
     @property
@@ -284,7 +284,7 @@ class PendingQueue:
         line.why = why
         self._closed.setdefault(line.product, {})[line] = None
         if line.has_pod_affinity:
-            self.lonely[line] = None
+            self.affinity_unmet[line] = None
 
     def hold_back(self, line: EquivalenceClass, why: QueueReason) -> None:
         """No job in *line* may start until the usage of queues has changed."""
@@ -292,22 +292,22 @@ class PendingQueue:
         line.why = why
         self._held_back[line] = None
         if line.has_pod_affinity:
-            self.lonely[line] = None
+            self.affinity_unmet[line] = None
 
     def _shut(self, line: EquivalenceClass) -> None:
         self._open.get(line.scheduling_key.queue, {}).pop(line, None)
 
-    def supply(self, products: Iterable[Product]) -> None:
+    def capacity_freed(self, products: Iterable[Product]) -> None:
         """Something of *products* is free that was not."""
         for product in (None, *products):
             self._reopen(self._closed.pop(product, {}))
 
-    def pods_came(self) -> None:
-        """Pods are there that were not, as jobs of lonely lines may have waited for."""
-        affinity_unmet, self.lonely = self.lonely, {}
-        for line in affinity_unmet:
+    def pods_started(self) -> None:
+        """Pods started, which jobs with unmet pod affinity may have waited for."""
+        waiting, self.affinity_unmet = self.affinity_unmet, {}
+        for line in waiting:
             self._forget(line)
-        self._reopen(affinity_unmet)
+        self._reopen(waiting)
 
     def reopen_others(self, queues: Collection[str]) -> None:
         """More is requested in *queues*: jobs of others may take back from them."""
@@ -327,7 +327,7 @@ class PendingQueue:
             if not self.is_open(line) and line.front[1].job.priority > priority
         ]
 
-    def accounts_changed(self) -> None:
+    def usage_changed(self) -> None:
         """Queues use more or less than before."""
         held_back, self._held_back = self._held_back, {}
         self._reopen(held_back)
@@ -337,7 +337,7 @@ class PendingQueue:
         closed, self._closed = self._closed, {}
         for lines in closed.values():
             self._reopen(lines)
-        self.accounts_changed()
+        self.usage_changed()
 
     def _reopen(self, lines: Iterable[EquivalenceClass]) -> None:
         for line in lines:

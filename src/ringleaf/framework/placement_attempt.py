@@ -67,8 +67,10 @@ class PlacementAttempt:
         job, alone = self._job, one_by_one(self._job)
         self._keep(statement)
         if self._kept and not self._running:
-            staying = [seat for seat in self._kept if alone or not seat.chips]
-            self._before = [self.take(statement, seat) for seat in staying]
+            staying = [
+                assignment for assignment in self._kept if alone or not assignment.chips
+            ]
+            self._before = [self.take(statement, assignment) for assignment in staying]
         if not alone:
             return self._together(statement)
         many = job.n_pods >= MANY and job.previous is None
@@ -86,7 +88,9 @@ class PlacementAttempt:
     def _kept_leaf(self) -> int | None:
         """The leaf of the pods that stay, if it is one."""
         leaf = self._session.cluster.leaf
-        under = {leaf.item(seat.node) for seat in self._kept if seat.chips}
+        under = {
+            leaf.item(assignment.node) for assignment in self._kept if assignment.chips
+        }
         return under.pop() if len(under) == 1 else None
 
     def _order_for(self, role: Role) -> tuple[Request, NodeRanking | None]:
@@ -105,16 +109,16 @@ class PlacementAttempt:
         if self._running:
             assert job.previous is not None
             self._there = {each.replica for each in job.previous.placements}
-            self._kept = self.running_seats()
+            self._kept = self.running_assignments()
             return
         if job.name in cluster.holdings:
             statement.release(job.name)
         if self._scope is not RestartScope.JOB:
             self._kept = kept_assignments(cluster, job)
-            self._there = {seat.replica for seat in self._kept}
+            self._there = {assignment.replica for assignment in self._kept}
 
-    def running_seats(self) -> list[NodeAssignment]:
-        """The seats of the pods of a running job."""
+    def running_assignments(self) -> list[NodeAssignment]:
+        """The assignments of the pods of a running job."""
         job, cluster = self._job, self._session.cluster
         assert job.previous is not None
         return [
@@ -204,8 +208,8 @@ class PlacementAttempt:
                 return False
             chips = request.table.taken(free.item(node) & allowed.item(node))
             block = job.block_of(replica) if blocks else None
-            seat = NodeAssignment(replica, node, block=block)
-            placed.append(self._hold(statement, seat, chips, request))
+            assignment = NodeAssignment(replica, node, block=block)
+            placed.append(self._hold(statement, assignment, chips, request))
         return len(replicas) <= room
 
     def _together(self, statement: Statement) -> list[Placement] | None:
@@ -227,7 +231,7 @@ class PlacementAttempt:
         job = self._job
         if not (self._running or job.is_elastic):
             return (job.replicas,)
-        kept = sum(bool(seat.chips) for seat in self._kept)
+        kept = sum(bool(assignment.chips) for assignment in self._kept)
         least = sum(job.min_available_of(role) for role in job.roles if not role.chips)
         elsewhere = len(self._there) - len(self._kept)
         most = self._limit - elsewhere - max(least, len(self._kept) - kept)
@@ -246,30 +250,37 @@ class PlacementAttempt:
     def _as_many(self, statement: Statement, size: int) -> list[Placement] | None:
         """Places for *size* pods with chips, and for the pods without."""
         job = self._job
-        lineup = GangRequest(
+        gang = GangRequest(
             self._chosen(size),
-            [seat for seat in self._kept if seat.chips],
+            [assignment for assignment in self._kept if assignment.chips],
             self._session.excluded_by_plugins(job, roles_with_chips(job)),
             grows=self._running or job.is_elastic,
         )
-        seats = self._seats(lineup)
-        if seats is None:
+        assignments = self._assignments(gang)
+        if assignments is None:
             return None
         if self._running:
-            seats = [seat for seat in seats if seat.chips is None]
-        placed = [*self._before, *(self.take(statement, seat) for seat in seats)]
+            assignments = [
+                assignment for assignment in assignments if assignment.chips is None
+            ]
+        placed = [
+            *self._before,
+            *(self.take(statement, assignment) for assignment in assignments),
+        ]
         if not job.roles:
             return placed
         without = [(role, own) for role, own in job.role_ranks if not role.chips]
         return self._one_by_one(statement, without, placed)
 
-    def _seats(self, lineup: GangRequest) -> list[NodeAssignment] | None:
-        """The seats of *lineup*, found as if no pod with chips stood anywhere."""
+    def _assignments(self, gang: GangRequest) -> list[NodeAssignment] | None:
+        """The assignments of *gang*, found as if no pod with chips stood anywhere."""
         session, job = self._session, self._job
         with Statement(session.cluster) as aside:
-            if self._running and lineup.kept:
-                aside.release_pods(job.name, {seat.replica for seat in lineup.kept})
-            return session.assignments(job, self._scope, lineup)
+            if self._running and gang.kept:
+                aside.release_pods(
+                    job.name, {assignment.replica for assignment in gang.kept}
+                )
+            return session.assignments(job, self._scope, gang)
 
     def _chosen(self, size: int) -> Sequence[int]:
         """*size* pods with chips, by their ranks.
@@ -279,7 +290,7 @@ class PlacementAttempt:
         job, able = self._job, self._able()
         if size == len(able):
             return able
-        stays = {seat.replica for seat in self._kept}
+        stays = {assignment.replica for assignment in self._kept}
         needs = {
             replica
             for role, own in job.role_ranks
@@ -302,37 +313,46 @@ class PlacementAttempt:
 
     def _able(self) -> Sequence[int]:
         """The pods with chips, without those that stand on an unknown node."""
-        lost = self._there - {seat.replica for seat in self._kept}
+        lost = self._there - {assignment.replica for assignment in self._kept}
         ranks = self._job.ranks
         return [rank for rank in ranks if rank not in lost] if lost else ranks
 
     def take(
-        self, statement: Statement, seat: NodeAssignment, request: Request | None = None
+        self,
+        statement: Statement,
+        assignment: NodeAssignment,
+        request: Request | None = None,
     ) -> Placement:
-        """Choose chips of the seat's node, unless it has some, and hold them (D18)."""
-        cluster, node = self._session.cluster, seat.node
-        request = request or request_of(self._job, self._roles.get(seat.replica))
-        chips = seat.chips
+        """Choose chips of the node, unless the pod has some, and hold them (D18)."""
+        cluster, node = self._session.cluster, assignment.node
+        request = request or request_of(self._job, self._roles.get(assignment.replica))
+        chips = assignment.chips
         if chips is None:
             allowed = allowed_chips(cluster, request)
             usable = cluster.free.item(node) & allowed.item(node)
             chips = request.table.taken(usable)
-        return self._hold(statement, seat, chips, request)
+        return self._hold(statement, assignment, chips, request)
 
     def _hold(
-        self, statement: Statement, seat: NodeAssignment, chips: int, request: Request
+        self,
+        statement: Statement,
+        assignment: NodeAssignment,
+        chips: int,
+        request: Request,
     ) -> Placement:
-        """A pod holds *chips* of its seat's node."""
-        job, role = self._job, self._roles.get(seat.replica)
-        assert chips.bit_count() == request.row.asked, "a seat without its chips"
-        mark, demand = seat.mark or NO_MARK, (role or job).demand
+        """A pod holds *chips* of its assigned node."""
+        job, role = self._job, self._roles.get(assignment.replica)
+        assert chips.bit_count() == request.row.asked, "an assignment without its chips"
+        mark, demand = assignment.mark or NO_MARK, (role or job).demand
         written = written_order(request.row, chips)
         statement.allocate(
-            job.name, seat.node, chips, seat.replica, mark, demand=demand
+            job.name, assignment.node, chips, assignment.replica, mark, demand=demand
         )
-        node = self._session.cluster.names[seat.node]
+        node = self._session.cluster.names[assignment.node]
         name = None if role is None else role.name
-        return Placement(seat.replica, node, written, seat.block, seat.mark, name)
+        return Placement(
+            assignment.replica, node, written, assignment.block, assignment.mark, name
+        )
 
 
 def roles_with_chips(job: Job) -> list[Role]:

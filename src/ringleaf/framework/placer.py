@@ -20,7 +20,7 @@ from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.policies.counting import counted, some_of
-from ringleaf.policies.fit import Request, request_of
+from ringleaf.policies.fit import Request, capacity, request_of
 
 Placements = tuple[Placement, ...]
 
@@ -57,7 +57,7 @@ class Placer:
         """
         found: Placements | Waiting
         may_start = limit >= job_state.facts.min_pods
-        if reasons and may_start and self._is_known_to_lack(job_state):
+        if reasons and may_start and self._cached_lacks_room(job_state):
             session, job = self._framework.session, job_state.remaining
             found = session.explain_pending(job, hints=False)
         elif reasons or self.has_room(job_state):
@@ -135,7 +135,10 @@ class Placer:
         enough = len(more) >= job_state.facts.min_pods - job_state.ready
         return Placed(job_state.remaining, more) if enough else None
 
-    # Whether a try is worth while.
+    # Whether a try is worth while. How many pods fit is an upper bound, whatever the
+    # network and the roles: a job for which lacks_room or _cached_lacks_room holds,
+    # or has_room and may_fit do not, surely finds no place; the opposite promises
+    # nothing. would_place alone is exact: it tries.
 
     def may_fit(self, job_state: JobState) -> bool:
         """Whether there may be places for a job that has none; false if surely not."""
@@ -145,19 +148,24 @@ class Placer:
         """Whether enough is free for a job, whatever the network and its roles."""
         key = job_state.facts.scheduling_key
         unclear = key.roles or job_state.finished
-        return bool(unclear) or self._fits_often(job_state, key.min_chip_pods)
+        return bool(unclear) or self._max_pods_at_least(job_state, key.min_chip_pods)
 
     def lacks_room(self, job_state: JobState) -> bool:
         """Whether a job that has not started surely finds too few places."""
-        if not self._is_simple(job_state) or self._reservations.lent_to(job_state):
+        if not self._is_fresh_and_uniform(job_state) or self._reservations.lent_to(
+            job_state
+        ):
             return False
-        return not self._fits_often(job_state, job_state.job.min_chip_pods)
+        return not self._max_pods_at_least(job_state, job_state.job.min_chip_pods)
 
-    def _is_known_to_lack(self, job_state: JobState) -> bool:
+    def _cached_lacks_room(self, job_state: JobState) -> bool:
         """Whether too few chips are free for a job, as another found before it."""
         if self._room_tick[1] != self._state.cluster.version:
             return False
-        if not self._is_simple(job_state) or job_state.job.name in self._repairs.open:
+        if (
+            not self._is_fresh_and_uniform(job_state)
+            or job_state.job.name in self._repairs.open
+        ):
             return False
         most = self._known_room().get(_request(job_state).of_nodes)
         if most is None or most >= job_state.job.min_chip_pods:
@@ -165,7 +173,7 @@ class Placer:
         return self.lacks_room(job_state)
 
     @staticmethod
-    def _is_simple(job_state: JobState) -> bool:
+    def _is_fresh_and_uniform(job_state: JobState) -> bool:
         """Whether a job has not started yet, and all its pods are alike."""
         job = job_state.job
         began = job_state.finished or job_state.placements or job.previous
@@ -180,25 +188,27 @@ class Placer:
         began = job_state.placements or job_state.finished or job.previous
         if began or job.roles or not job.chips or job.name in self._repairs.open:
             return False
-        most = self._most(_request(job_state)) + reservation.room(cluster, job.chips)
+        most = self._max_pods(_request(job_state)) + reservation.room(
+            cluster, job.chips
+        )
         return most < job.min_chip_pods
 
-    def _fits_often(self, job_state: JobState, times: int) -> bool:
+    def _max_pods_at_least(self, job_state: JobState, times: int) -> bool:
         """Whether so many pods of a job may find room, whatever the network.
 
         Chips alone are counted first: most requests differ in resources and labels.
         """
         request = _request(job_state)
-        if self._most(request.of_nodes) < times:
+        if self._max_pods(request.of_nodes) < times:
             return False
-        return self._most(request) >= times
+        return self._max_pods(request) >= times
 
-    def _most(self, request: Request) -> int:
+    def _max_pods(self, request: Request) -> int:
         """How many pods of *request* find room at most, whatever the network."""
         known = self._known_room()
         found = known.get(request)
         if found is None:
-            found = self._framework.session.room(request)
+            found = capacity(self._state.cluster, request)
             known.put(request, found, request.demand.weight)
         return found
 

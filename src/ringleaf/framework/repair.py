@@ -237,7 +237,7 @@ class Repair:
         before = tuple(places[n] for n in sorted(places))
         past = Previous(before, self.unfit, RestartScope.JOB)
         kept = kept_assignments(cluster, replace(job_state.remaining, previous=past))
-        return tuple(places[seat.replica] for seat in kept)
+        return tuple(places[assignment.replica] for assignment in kept)
 
     def excluded(self, job: Job) -> Job:
         """*job*, none of whose pods goes back to where one was separated from."""

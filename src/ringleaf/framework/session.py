@@ -53,14 +53,14 @@ from ringleaf.policies.room import is_varied, lacks_room_for_roles
 from ringleaf.policies.superpods import best_in_superpods
 from ringleaf.policies.validation import is_legal, validate, warnings_of
 
-MAX_PREFERENCES: Final = 64
+MAX_RANKINGS: Final = 64
 """Requests whose order of nodes is kept."""
 
 Scorer = Callable[[Job, Role], Score | None]
 """How other plugins score nodes for a pod of a role; it may depend on the role's chips
 and demand, so that pods that ask the same share what is known of the nodes."""
 
-Bars = Callable[[Job, Role], Flags | None]
+NodeFilter = Callable[[Job, Role], Flags | None]
 """The nodes that other plugins allow to the next pod of a role; None: all of them."""
 
 
@@ -71,9 +71,9 @@ class Session:
         cluster: Where they are placed.
         settings: What the operator chose.
         scorer: Decides where affinity ranks tie (D26), but under no network rule.
-        bars: Keeps pods off nodes, for reasons of other plugins.
-        per_role: Whether *bars* is asked once for all pods of a role that heed no pods,
-            if it keeps the first of them off no node.
+        node_filter: Keeps pods off nodes, for reasons of other plugins.
+        per_role: Whether *node_filter* is asked once for all pods of a role that heed
+            no pods, if it keeps the first of them off no node.
         sum_scores: Whether the affinity rank is a score among others.
 
     """
@@ -87,16 +87,20 @@ class Session:
         settings: Settings | None = None,
         *,
         scorer: Scorer | None = None,
-        bars: Bars | None = None,
+        node_filter: NodeFilter | None = None,
         per_role: bool = False,
         sum_scores: bool = False,
     ) -> None:
         self.cluster = cluster
         self.settings = settings or Settings()
-        self._scorer, self._bars, self.sums_scores = scorer, bars, sum_scores
-        self._per_role = per_role or bars is None
-        self._preferences: dict[Request, NodeRanking] = {}
-        self._fleet = cluster.node_table.version
+        self._scorer, self._node_filter, self.sums_scores = (
+            scorer,
+            node_filter,
+            sum_scores,
+        )
+        self._per_role = per_role or node_filter is None
+        self._rankings: dict[Request, NodeRanking] = {}
+        self._node_table_version = cluster.node_table.version
         self._empty = EmptyCluster(cluster, self.settings)
 
     def decide(
@@ -170,10 +174,6 @@ class Session:
         """
         return self._empty.refusal(job, scheduling_key_of(job))
 
-    def room(self, request: Request) -> int:
-        """How many pods of a request find room at most, whatever the network."""
-        return capacity(self.cluster, request)
-
     def join(
         self,
         job: Job,
@@ -205,7 +205,7 @@ class Session:
 
     def fits_now(self, job: Job) -> bool:
         """Whether *job*, placed anew, would be placed now."""
-        if job.roles or self._bars is not None:
+        if job.roles or self._node_filter is not None:
             return self.would_place(job, RestartScope.JOB)
         if one_by_one(job):
             return not self.lacks_room(job)
@@ -218,11 +218,12 @@ class Session:
     def lacks_room(self, job: Job) -> bool:
         """Whether *job*, placed one by one, surely finds too few places.
 
-        Of roles only those of many pods are looked at one by one, and bars not at all.
+        Of roles only those of many pods are looked at one by one, and the filter of
+        nodes not at all.
         """
         if job.roles:
             return lacks_room_for_roles(self.cluster, job)
-        excluded = NOT_EXCLUDED if self._bars is not None else self.excluded(job)
+        excluded = NOT_EXCLUDED if self._node_filter is not None else self.excluded(job)
         return capacity(self.cluster, request_of(job), excluded) < job.min_chip_pods
 
     def would_place(self, job: Job, scope: RestartScope | None = None) -> bool:
@@ -244,7 +245,9 @@ class Session:
         all back.
         """
         if runs:
-            yield self.placing(job, RestartScope.POD, running=True).running_seats()
+            yield self.placing(
+                job, RestartScope.POD, running=True
+            ).running_assignments()
             return
         with Statement(self.cluster) as statement:
             statement.drop(job.name)
@@ -253,32 +256,32 @@ class Session:
                 kept = kept_assignments(self.cluster, job)
             if one_by_one(job):
                 placing = self.placing(job, RestartScope.POD)
-                for seat in kept:
-                    placing.take(statement, seat)
+                for assignment in kept:
+                    placing.take(statement, assignment)
             yield kept
 
     def assignments(
-        self, job: Job, scope: RestartScope, lineup: GangRequest
+        self, job: Job, scope: RestartScope, gang: GangRequest
     ) -> list[NodeAssignment] | None:
-        """The node of every replica of *lineup*, by the network rule."""
+        """The node of every replica of *gang*, by the network rule."""
         cluster, settings, request = self.cluster, self.settings, request_of(job)
-        cut = None
+        layout = None
         if job.network is Network.SUPERPODS:
-            cut = block_layout(job, settings, lineup.replicas)
+            layout = block_layout(job, settings, gang.replicas)
         if scope is not RestartScope.JOB:
-            if cut is not None:
+            if layout is not None:
                 return repaired_in_superpods(
-                    cluster, request, job, lineup, cut, scope=scope
+                    cluster, request, job, gang, layout, scope=scope
                 )
-            return repaired_under_leaves(cluster, request, job, settings, lineup)
-        excluded = excluded_nodes(cluster, job, (), lineup.refused)
-        if cut is not None:
-            own = lineup.replicas
+            return repaired_under_leaves(cluster, request, job, settings, gang)
+        excluded = excluded_nodes(cluster, job, (), gang.refused)
+        if layout is not None:
+            own = gang.replicas
             return superpod_assignments(
-                cluster, request, job, cut, excluded, replicas=own
+                cluster, request, job, layout, excluded, replicas=own
             )
         ranks = node_ranks(cluster, request, excluded)
-        return switch_assignments(cluster, job, settings, ranks, lineup.replicas)
+        return switch_assignments(cluster, job, settings, ranks, gang.replicas)
 
     def leaf_for(
         self,
@@ -318,7 +321,7 @@ class Session:
             or self.excluded_by_plugins(job, [role])
         ):
             return None
-        return self._preference(job, role, request)
+        return self._ranking_of(job, role, request)
 
     def best(
         self, job: Job, role: Role, request: Request, leaf: int | None = None
@@ -333,31 +336,31 @@ class Session:
             return best_by_scan(
                 cluster, request, excluded, score, summed=summed, leaf=leaf
             )
-        return self._preference(job, role, request).best(leaf)
+        return self._ranking_of(job, role, request).best(leaf)
 
     def _scans(self, job: Job, role: Role, request: Request) -> bool:
         """Whether each pod of *role* looks at all nodes, instead of at their order.
 
         Few pods ask like it, or it minds others: one that comes changes many scores.
         """
-        rare = bool(job.roles) and is_varied(job) and request not in self._preferences
+        rare = bool(job.roles) and is_varied(job) and request not in self._rankings
         if rare or self._scorer is None:
             return rare
         return neighbours_of(self.cluster).heeds_others(role.demand)
 
-    def _preference(self, job: Job, role: Role, request: Request) -> NodeRanking:
+    def _ranking_of(self, job: Job, role: Role, request: Request) -> NodeRanking:
         """The order of nodes for a request, made when it is first asked for."""
         cluster = self.cluster
-        if self._fleet != cluster.node_table.version:
-            self._fleet = cluster.node_table.version
-            self._preferences.clear()  # plugins may have something to say now
-        preference = self._preferences.get(request)
+        if self._node_table_version != cluster.node_table.version:
+            self._node_table_version = cluster.node_table.version
+            self._rankings.clear()  # plugins may have something to say now
+        preference = self._rankings.get(request)
         if preference is None:
             score, summed = self.score(job, role), self.sums_scores
             preference = NodeRanking(cluster, request, score, summed=summed)
-            if len(self._preferences) == MAX_PREFERENCES:
-                del self._preferences[next(iter(self._preferences))]
-            self._preferences[request] = preference
+            if len(self._rankings) == MAX_RANKINGS:
+                del self._rankings[next(iter(self._rankings))]
+            self._rankings[request] = preference
         return preference
 
     def score(self, job: Job, role: Role) -> Score | None:
@@ -366,9 +369,9 @@ class Session:
 
     def excluded_by_plugins(self, job: Job, roles: Iterable[Role]) -> Excluded:
         """The nodes that plugins refuse to any of *roles*."""
-        if self._bars is None:
+        if self._node_filter is None:
             return NOT_EXCLUDED
-        found = [self._bars(job, role) for role in roles]
+        found = [self._node_filter(job, role) for role in roles]
         allowed = [flags for flags in found if flags is not None]
         if not allowed:
             return NOT_EXCLUDED

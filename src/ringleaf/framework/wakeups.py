@@ -49,15 +49,15 @@ class Wakeups:
         """Something is free that was not, on *nodes* or anywhere; *job* held it."""
         self._changes.note(Change.CAPACITY_FREED)
         listed = list(products)
-        self._pending.waiting.supply(listed)
-        self._pending.best_effort.supply(listed)
+        self._pending.waiting.capacity_freed(listed)
+        self._pending.best_effort.capacity_freed(listed)
         self._reservations.capacity_freed(nodes, job)
 
     def pods_started(self) -> None:
         """Pods are there that were not: wake jobs with pod affinity."""
         for waitlist in self._lists:
-            if waitlist.lonely:
-                waitlist.pods_came()
+            if waitlist.affinity_unmet:
+                waitlist.pods_started()
                 self._changes.note(Change.USAGE_CHANGED)
         self._changes.note(Change.PODS_STARTED)
 
@@ -108,4 +108,4 @@ class Wakeups:
         """Queues are asked again for the jobs that they could not admit or start."""
         self._asked_at = self._changes.n_admission
         for waitlist in self._lists:
-            waitlist.accounts_changed()
+            waitlist.usage_changed()

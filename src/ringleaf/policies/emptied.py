@@ -153,8 +153,8 @@ def _fits_network(
         return found is not None
     if request.network is not Network.SUPERPODS or job.replicas == 1:
         return True
-    cut = block_layout(job, settings, replicas)
+    layout = block_layout(job, settings, replicas)
     found = superpod_assignments(
-        empty, request, job, cut, NOT_EXCLUDED, replicas=replicas
+        empty, request, job, layout, NOT_EXCLUDED, replicas=replicas
     )
     return found is not None

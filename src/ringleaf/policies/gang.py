@@ -1,7 +1,7 @@
-"""The nodes of a whole job at once: a network rule's choice as seats in rank order.
+"""The nodes of a whole job at once, by a network rule: assignments in rank order.
 
-A seat is one replica's node before its chips are chosen; a replica that stays where it
-was keeps its chips.
+An assignment is one replica's node before its chips are chosen; a replica that stays
+where it was keeps its chips.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from ringleaf.policies.superpods import (
     choose_parts,
     superpods_of,
 )
-from ringleaf.policies.switches import LeafSlice, LeafTable, choose_rows, leaf_table
+from ringleaf.policies.switches import LeafSlice, LeafTable, choose_slices, leaf_table
 
 
 class NodeAssignment(Struct, frozen=True):
@@ -48,25 +48,25 @@ def switch_assignments(
     assert job.job_type is not None
     if np.count_nonzero(ranks != NEVER) < len(replicas):
         return None  # whatever the leaves are like
-    ground = leaf_table(cluster, ranks, settings)
-    rows = choose_rows(ground, len(replicas), job.job_type, settings)
-    if rows is None:
+    table = leaf_table(cluster, ranks, settings)
+    slices = choose_slices(table, len(replicas), job.job_type, settings)
+    if slices is None:
         return None
-    return list(deal(ground, rows, replicas, job.job_type))
+    return list(assign_ranks(table, slices, replicas, job.job_type))
 
 
-def deal(
-    ground: LeafTable,
-    rows: Iterable[LeafSlice],
+def assign_ranks(
+    table: LeafTable,
+    slices: Iterable[LeafSlice],
     replicas: Iterable[int],
     job_type: JobType,
 ) -> Iterator[NodeAssignment]:
-    """Give the nodes of the rows to *replicas*: row by row, inside a row by slot."""
+    """Give the nodes of the slices to *replicas*, one by one, inside each by slot."""
     numbers = iter(replicas)
-    for row in rows:
-        at = row.at[np.argsort(ground.slot[row.at], kind="stable")]
-        mark = LeafAnnotation(job_type, row.state, row.healthy)
-        for node in ground.nodes[at].tolist():
+    for each in slices:
+        at = each.at[np.argsort(table.slot[each.at], kind="stable")]
+        mark = LeafAnnotation(job_type, each.state, each.healthy)
+        for node in table.nodes[at].tolist():
             yield NodeAssignment(next(numbers), node, mark=mark)
 
 
@@ -117,7 +117,7 @@ def superpod_assignments(
     cluster: Cluster,
     request: Request,
     job: Job,
-    cut: BlockLayout,
+    layout: BlockLayout,
     excluded: Excluded,
     *,
     replicas: Sequence[int],
@@ -128,29 +128,33 @@ def superpod_assignments(
     so once its block is split.
     """
     ranks = node_ranks(cluster, request, excluded)
-    if cut.soft and not request.heeds_network:
-        inside = _cut(job, replicas, cut.reserve, soft=False)
+    if layout.soft and not request.heeds_network:
+        inside = _cut(job, replicas, layout.reserve, soft=False)
         whole = _chosen(cluster, job, replicas, inside, ranks)
         if whole is not None:
             return whole
         ranks = node_ranks(cluster, replace(request, heeds_network=True), excluded)
-    return _chosen(cluster, job, replicas, cut, ranks)
+    return _chosen(cluster, job, replicas, layout, ranks)
 
 
 def _chosen(
-    cluster: Cluster, job: Job, replicas: Sequence[int], cut: BlockLayout, ranks: Ints
+    cluster: Cluster,
+    job: Job,
+    replicas: Sequence[int],
+    layout: BlockLayout,
+    ranks: Ints,
 ) -> list[NodeAssignment] | None:
     superpods = superpods_of(cluster, ranks)
-    parts = choose_parts(superpods.free, cut, superpods.price)
+    parts = choose_parts(superpods.free, layout, superpods.price)
     if parts is None:
         return None
-    if cut.soft or not job.finished:
+    if layout.soft or not job.finished:
         return list(assign_blocks(superpods, enumerate(parts), replicas))
     blocks = blocks_of(job, replicas)
-    ids = whole_first(blocks, cut.size)
+    ids = whole_first(blocks, layout.size)
     left = [replica for block in ids for replica in blocks[block]]
     dealt = assign_blocks(superpods, zip(ids, parts, strict=True), left)
-    return sorted(dealt, key=lambda seat: seat.replica)
+    return sorted(dealt, key=lambda assignment: assignment.replica)
 
 
 def assign_blocks(

@@ -23,7 +23,7 @@ from ringleaf.policies.fit import REASONS, Excluded, Request, node_ranks, node_r
 from ringleaf.policies.switches import (
     LeafTable,
     capacity_2,
-    choose_rows,
+    choose_slices,
     leaf_table,
     looks_for_one_leaf,
     open_leaves,
@@ -58,8 +58,8 @@ def job_reasons(
     """For every node ``FITS`` or why *job* cannot use it, closed leaves included."""
     reasons = node_reasons(cluster, request, excluded)
     if request.network is Network.SWITCHES:
-        ground = leaf_table(cluster, node_ranks(cluster, request, excluded), settings)
-        closed = ground.nodes[closed_leaves(ground, job, settings)[ground.leaf]]
+        table = leaf_table(cluster, node_ranks(cluster, request, excluded), settings)
+        closed = table.nodes[closed_leaves(table, job, settings)[table.leaf]]
         reasons[closed] = REASONS.index(Reason.LEAF_CLOSED)
     return reasons
 
@@ -91,41 +91,41 @@ def switch_obstacle(
             "no leaf switch is known",
             ("list the leaf of each node, or remove tor-affinity from the job",),
         )
-    ground = leaf_table(cluster, ranks, settings)
-    closed = closed_leaves(ground, job, settings)
-    because = _rule_words(cluster, ground, closed, job, settings)
+    table = leaf_table(cluster, ranks, settings)
+    closed = closed_leaves(table, job, settings)
+    because = _rule_words(cluster, table, closed, job, settings)
     if not hints:
         return Obstacle(because)
     needs = ""
-    short = job.min_chip_pods - len(ground.nodes)
+    short = job.min_chip_pods - len(table.nodes)
     if short > 0 and not stays_inside(job, settings):
         more = counted(short, "more node")
         needs = f"needs {more} with {need_words(request, names_node=False)}"
-    ways = tuple(_smaller(ground, job, settings))
+    ways = tuple(_smaller(table, job, settings))
     jobs = _crossing(cluster, closed.nonzero()[0].tolist())
     return Obstacle(because, ways, tuple(jobs), needs=needs)
 
 
-def closed_leaves(ground: LeafTable, job: Job, settings: Settings) -> Flags:
+def closed_leaves(table: LeafTable, job: Job, settings: Settings) -> Flags:
     """Leaves with fitting nodes that the rule forbids to this job."""
     assert job.job_type is not None
-    none = np.zeros(len(ground.free), np.bool_)
+    none = np.zeros(len(table.free), np.bool_)
     if stays_inside(job, settings):
         return none
     if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
-        open_ = open_leaves(ground, job.min_chip_pods, job.job_type, settings)
-        return ~open_ & np.greater(ground.free, 0)
+        open_ = open_leaves(table, job.min_chip_pods, job.job_type, settings)
+        return ~open_ & np.greater(table.free, 0)
     if job.job_type is JobType.COMMON:
-        if job.min_chip_pods <= capacity_2(ground, settings.shared_leaves):
+        if job.min_chip_pods <= capacity_2(table, settings.shared_leaves):
             return none
-        shared = ground.group(LeafState.SHARED) | ground.group(LeafState.EXCLUSIVE)
-        crossed = shared & ground.foundation
+        shared = table.group(LeafState.SHARED) | table.group(LeafState.EXCLUSIVE)
+        crossed = shared & table.foundation
     else:
-        crossed = ground.sick | ground.group(LeafState.EXCLUSIVE)
-    inside = np.greater_equal(ground.free, job.min_chip_pods)
-    if not looks_for_one_leaf(ground, job.min_chip_pods, settings):
+        crossed = table.sick | table.group(LeafState.EXCLUSIVE)
+    inside = np.greater_equal(table.free, job.min_chip_pods)
+    if not looks_for_one_leaf(table, job.min_chip_pods, settings):
         inside = none
-    return crossed & ~inside & np.greater(ground.free, 0)
+    return crossed & ~inside & np.greater(table.free, 0)
 
 
 def stays_inside(job: Job, settings: Settings) -> bool:
@@ -135,14 +135,14 @@ def stays_inside(job: Job, settings: Settings) -> bool:
 
 
 def _closed_words(
-    cluster: Cluster, ground: LeafTable, closed: Flags, job: Job, settings: Settings
+    cluster: Cluster, table: LeafTable, closed: Flags, job: Job, settings: Settings
 ) -> str:
     """Which leaves are closed to the job, the jobs that close them, what is left."""
     common = job.job_type is JobType.COMMON
     second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
     kind = "foundation job" if common and second else "job"
     parts = []
-    (crossed,) = (closed & ~ground.sick).nonzero()
+    (crossed,) = (closed & ~table.sick).nonzero()
     if len(crossed):
         jobs = _crossing(cluster, crossed.tolist())
         several = "s" * (len(jobs) > 1)
@@ -150,15 +150,15 @@ def _closed_words(
         verb = "cross" if several else "crosses"
         them = "it" if len(crossed) == 1 else "them"
         parts.append(f"{_closed(cluster, crossed)}: {uses} {verb} {them}")
-    (sick,) = (closed & ground.sick).nonzero()
+    (sick,) = (closed & table.sick).nonzero()
     if len(sick):
         are = "it is" if len(sick) == 1 else "they are"
         parts.append(f"{_closed(cluster, sick)}: {are} unhealthy")
-    left = int(ground.free[~closed].sum())
+    left = int(table.free[~closed].sum())
     nodes = counted(left, "free node")
     parts.append(f"open leaves have {nodes} of the {job.min_chip_pods} needed")
     if left >= job.min_chip_pods:
-        parts.append(_open_words(ground, closed, job, settings))
+        parts.append(_open_words(table, closed, job, settings))
     return "; ".join(parts)
 
 
@@ -181,29 +181,29 @@ def rule_name(mode: SwitchMode) -> str:
 
 
 def _rule_words(
-    cluster: Cluster, ground: LeafTable, closed: Flags, job: Job, settings: Settings
+    cluster: Cluster, table: LeafTable, closed: Flags, job: Job, settings: Settings
 ) -> str:
     """The rule that refuses; nothing where there are too few nodes for any rule."""
     if stays_inside(job, settings):
-        words = _inside_words(cluster, ground, job, settings)
+        words = _inside_words(cluster, table, job, settings)
     elif closed.any():
-        words = _closed_words(cluster, ground, closed, job, settings)
-    elif len(ground.nodes) < job.min_chip_pods:
+        words = _closed_words(cluster, table, closed, job, settings)
+    elif len(table.nodes) < job.min_chip_pods:
         return ""
     else:
-        words = _open_words(ground, closed, job, settings)
+        words = _open_words(table, closed, job, settings)
     return f"{rule_name(settings.switch_mode)}: {words}"
 
 
-def _open_words(ground: LeafTable, closed: Flags, job: Job, settings: Settings) -> str:
+def _open_words(table: LeafTable, closed: Flags, job: Job, settings: Settings) -> str:
     """Why the leaves that are not *closed* do not suffice, with enough nodes."""
     if settings.switch_mode is SwitchMode.SPINE_LEAF_2:
-        return _budget_words(ground, job, settings)
-    return _slot_words(ground, job, settings, ~closed)
+        return _budget_words(table, job, settings)
+    return _slot_words(table, job, settings, ~closed)
 
 
 def _inside_words(
-    cluster: Cluster, ground: LeafTable, job: Job, settings: Settings
+    cluster: Cluster, table: LeafTable, job: Job, settings: Settings
 ) -> str:
     """The leaf that comes closest, for a job that stays under one leaf."""
     single = settings.switch_mode is SwitchMode.SINGLE_LAYER
@@ -213,33 +213,33 @@ def _inside_words(
         else f"a padding job (large-model-schema, below {FOUNDATION_FROM} pods)"
     )
     stays = f"{which} stays under one leaf"
-    largest = int(ground.size.max())
+    largest = int(table.size.max())
     if job.min_chip_pods > largest:
         return f"{stays}, and the largest leaf has {counted(largest, 'node')} only"
-    most = int(ground.free.argmax())
-    has = counted(ground.free.item(most), "free node")
+    most = int(table.free.argmax())
+    has = counted(table.free.item(most), "free node")
     return (
         f"{stays}, and none has {counted(job.min_chip_pods, 'free node')}; "
         f"leaf {cluster.leaves[most].name} has the most, {has}"
     )
 
 
-def _budget_words(ground: LeafTable, job: Job, settings: Settings) -> str:
+def _budget_words(table: LeafTable, job: Job, settings: Settings) -> str:
     """2.0: the idle leaves and the shared ones that the job may use are too few."""
-    idle = int(ground.free[ground.group(LeafState.IDLE)].sum())
+    idle = int(table.free[table.group(LeafState.IDLE)].sum())
     budget = settings.shared_leaves
     best = "the best shared leaf" if budget == 1 else f"the {budget} best shared leaves"
-    together = capacity_2(ground, budget)
+    together = capacity_2(table, budget)
     return (
         f"idle leaves have {counted(idle, 'free node')} and {best} {together - idle}, "
         f"together {together} of the {job.min_chip_pods} needed"
     )
 
 
-def _slot_words(ground: LeafTable, job: Job, settings: Settings, open_: Flags) -> str:
+def _slot_words(table: LeafTable, job: Job, settings: Settings, open_: Flags) -> str:
     """1.0: neither whole leaves nor evenly loaded slots."""
-    needs = slot_needs(ground, job, open_)
-    if job.min_chip_pods < ground.leaf_size:
+    needs = slot_needs(table, job, open_)
+    if job.min_chip_pods < table.leaf_size:
         slots = sum(free > 0 for _slot, free, _needed in needs)
         return (
             f"no {_open(open_)}leaf has {counted(job.min_chip_pods, 'free node')}, "
@@ -248,7 +248,7 @@ def _slot_words(ground: LeafTable, job: Job, settings: Settings, open_: Flags) -
     (slot, has, want), *more = [each for each in needs if each[1] < each[2]]
     also = f", {counted(len(more), 'more slot')} short too" if more else ""
     return (
-        f"{_whole_words(ground, job.min_chip_pods, settings, open_)}; spread evenly "
+        f"{_whole_words(table, job.min_chip_pods, settings, open_)}; spread evenly "
         f"over the slots, slot {slot} has {has} of the {counted(want, 'free node')} "
         f"needed{also}"
     )
@@ -259,35 +259,35 @@ def _open(open_: Flags) -> str:
     return "" if open_.all() else "open "
 
 
-def slot_needs(ground: LeafTable, job: Job, open_: Flags) -> list[tuple[int, int, int]]:
+def slot_needs(table: LeafTable, job: Job, open_: Flags) -> list[tuple[int, int, int]]:
     """Slot, free nodes there under open leaves, nodes needed there, by slot (1.0).
 
     The slots with the most free nodes carry the nodes that are left over.
     """
-    positions = positions_of(ground, open_)
-    full, rest = shape(job.min_chip_pods, ground.leaf_size)
-    needed = [full + 1] * rest + [full] * (ground.leaf_size - rest)
+    positions = positions_of(table, open_)
+    full, rest = shape(job.min_chip_pods, table.leaf_size)
+    needed = [full + 1] * rest + [full] * (table.leaf_size - rest)
     slots, free = positions.slots.tolist(), positions.lengths.tolist()
     return sorted(zip(slots, free, needed, strict=True))
 
 
-def complete_leaves(ground: LeafTable, settings: Settings) -> Flags:
+def complete_leaves(table: LeafTable, settings: Settings) -> Flags:
     """The leaves of which all nodes are free; to the vendor's guide, as many as M."""
     compact = settings.leaf_choice is LeafChoice.COMPACT
-    size = ground.size if compact else np.full_like(ground.size, ground.leaf_size)
-    return np.equal(ground.free, size) & np.greater(ground.free, 0)
+    size = table.size if compact else np.full_like(table.size, table.leaf_size)
+    return np.equal(table.free, size) & np.greater(table.free, 0)
 
 
-def _whole_words(ground: LeafTable, n: int, settings: Settings, open_: Flags) -> str:
+def _whole_words(table: LeafTable, n: int, settings: Settings, open_: Flags) -> str:
     """How far complete leaves get with *n* nodes."""
-    complete = complete_leaves(ground, settings) & open_
+    complete = complete_leaves(table, settings) & open_
     if settings.leaf_choice is not LeafChoice.COMPACT:
-        full, _rest = shape(n, ground.leaf_size)
+        full, _rest = shape(n, table.leaf_size)
         found = int(complete.sum())
         leaves = counted(full + 1, "complete leaf")
         return f"it needs {leaves}, there {'is' if found == 1 else 'are'} {found}"
     left = n
-    for size in sorted(ground.free[complete].tolist(), reverse=True):
+    for size in sorted(table.free[complete].tolist(), reverse=True):
         left -= size * (size <= left)
     if left == n:
         return f"no {_open(open_)}leaf is complete"
@@ -297,23 +297,23 @@ def _whole_words(ground: LeafTable, n: int, settings: Settings, open_: Flags) ->
     )
 
 
-def _passes(ground: LeafTable, job: Job, settings: Settings) -> bool:
+def _passes(table: LeafTable, job: Job, settings: Settings) -> bool:
     assert job.job_type is not None
-    return choose_rows(ground, job.min_chip_pods, job.job_type, settings) is not None
+    return choose_slices(table, job.min_chip_pods, job.job_type, settings) is not None
 
 
-def _smaller(ground: LeafTable, job: Job, settings: Settings) -> Iterator[str]:
+def _smaller(table: LeafTable, job: Job, settings: Settings) -> Iterator[str]:
     """What would be placed now instead."""
     job = replace(
         job, replicas=job.min_chip_pods, min_available=None, roles=(), previous=None
     )
     job = replace(job, finished=())
     common = replace(job, tor_affinity=Schema.NORMAL)
-    if job.tor_affinity is not Schema.NORMAL and _passes(ground, common, settings):
+    if job.tor_affinity is not Schema.NORMAL and _passes(table, common, settings):
         yield "with tor-affinity: normal-schema it would be placed now"
     for n in _fewer(job.replicas):
         fewer = replace(job, replicas=n)
-        if is_legal(fewer, settings) and _passes(ground, fewer, settings):
+        if is_legal(fewer, settings) and _passes(table, fewer, settings):
             yield f"{fewer.wanted} would be placed now"
             return
 

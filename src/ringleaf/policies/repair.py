@@ -96,7 +96,7 @@ def kept_assignments(cluster: Cluster, job: Job) -> list[NodeAssignment]:
 
 
 def assignment_of(cluster: Cluster, job: Job, placement: Placement) -> NodeAssignment:
-    """The seat of a pod of *job* that stays where it is."""
+    """The assignment of a pod of *job* that stays where it is."""
     return NodeAssignment(
         placement.replica,
         cluster.index[placement.node],
@@ -141,8 +141,8 @@ def without_pods(job: Job) -> Previous | None:
 def missing_replicas(
     replicas: Sequence[int], kept: Sequence[NodeAssignment]
 ) -> list[int]:
-    """Those of *replicas* that have no seat."""
-    seated = {seat.replica for seat in kept}
+    """Those of *replicas* that have no assignment."""
+    seated = {assignment.replica for assignment in kept}
     return [replica for replica in replicas if replica not in seated]
 
 
@@ -160,7 +160,7 @@ class GangRequest(Struct, frozen=True):
 
     @property
     def missing(self) -> list[int]:
-        """The replicas that want a seat."""
+        """The replicas that lack an assignment."""
         return missing_replicas(self.replicas, self.kept)
 
 
@@ -168,31 +168,31 @@ def repaired_in_superpods(
     cluster: Cluster,
     request: Request,
     job: Job,
-    lineup: GangRequest,
-    cut: BlockLayout,
+    gang: GangRequest,
+    layout: BlockLayout,
     *,
     scope: RestartScope,
 ) -> list[NodeAssignment] | None:
-    """The kept replicas and new seats for the others, block by block.
+    """The kept replicas and new assignments for the others, block by block.
 
     A block that lost some of its pods is filled up in its SuperPoD; one that lost all
     of them is placed anew. With whole blocks, one that cannot be filled up is
     placed anew as well.
     """
-    kept = list(lineup.kept)
+    kept = list(gang.kept)
     while True:
-        excluded = excluded_nodes(cluster, job, kept, lineup.refused)
+        excluded = excluded_nodes(cluster, job, kept, gang.refused)
         superpods = superpods_of(cluster, node_ranks(cluster, request, excluded))
-        repair = _Repair(cluster, superpods, _members(job, lineup, cut), kept)
+        repair = _Repair(cluster, superpods, _members(job, gang, layout), kept)
         short = repair.short
         if not short:
-            return repair.seats(cut, ended=bool(job.finished))
+            return repair.assignments(layout, ended=bool(job.finished))
         if scope is RestartScope.POD:
             return None
-        kept = [seat for seat in kept if seat.block not in short]
+        kept = [assignment for assignment in kept if assignment.block not in short]
 
 
-def _members(job: Job, lineup: GangRequest, cut: BlockLayout) -> dict[int, list[int]]:
+def _members(job: Job, gang: GangRequest, layout: BlockLayout) -> dict[int, list[int]]:
     """Block -> its replicas.
 
     Replicas that are new to a job that grows fill up its blocks and form new ones;
@@ -200,7 +200,7 @@ def _members(job: Job, lineup: GangRequest, cut: BlockLayout) -> dict[int, list[
     ended well they go into the blocks of their ranks, which are not all full any more.
     """
     assert job.previous is not None
-    wanted = set(lineup.replicas)
+    wanted = set(gang.replicas)
     block = {
         p.replica: _block_of(job, p)
         for p in (*job.previous.lost, *job.previous.placements)
@@ -208,21 +208,21 @@ def _members(job: Job, lineup: GangRequest, cut: BlockLayout) -> dict[int, list[
     }
     members: dict[int, list[int]] = {}
     new = []
-    grows = lineup.grows and (cut.soft or not job.finished)
-    for replica in lineup.replicas:
+    grows = gang.grows and (layout.soft or not job.finished)
+    for replica in gang.replicas:
         own = block.get(replica)
         if own is None and grows:
             new.append(replica)
             continue
         own = job.block_of(replica) if own is None else own
         members.setdefault(own, []).append(replica)
-    for own in sorted(members) if not cut.soft else ():
-        lost = max(0, cut.size - len(members[own]))
+    for own in sorted(members) if not layout.soft else ():
+        lost = max(0, layout.size - len(members[own]))
         members[own] += new[:lost]
         new = new[lost:]
     fresh = max(members, default=-1) + 1
     for place, replica in enumerate(new):
-        members.setdefault(fresh + place // cut.size, []).append(replica)
+        members.setdefault(fresh + place // layout.size, []).append(replica)
     return dict(sorted(members.items()))
 
 
@@ -237,7 +237,7 @@ class _Repair:
         kept: Sequence[NodeAssignment],
     ) -> None:
         self._superpods, self._members = superpods, members
-        self._kept = {seat.replica: seat for seat in kept}
+        self._kept = {assignment.replica: assignment for assignment in kept}
         self._taken = dict.fromkeys(superpods.nodes, 0)
         self._filled: list[NodeAssignment] = []
         self._moving: list[int] = []
@@ -265,28 +265,30 @@ class _Repair:
             for replica, node in zip(missing, chosen, strict=True)
         ]
 
-    def seats(
-        self, cut: BlockLayout, *, ended: bool = False
+    def assignments(
+        self, layout: BlockLayout, *, ended: bool = False
     ) -> list[NodeAssignment] | None:
-        """Every replica's seat, or None where the moving blocks find no room.
+        """Every replica's assignment, or None where the moving blocks find no room.
 
         Pods of the job may have *ended* well: then not all blocks are full.
         """
         moving = {block: self._members[block] for block in self._moving}
-        if ended and not cut.soft:
-            moving = {block: moving[block] for block in whole_first(moving, cut.size)}
+        if ended and not layout.soft:
+            moving = {
+                block: moving[block] for block in whole_first(moving, layout.size)
+            }
         replicas = [replica for own in moving.values() for replica in own]
         left = Superpods(
             {s: nodes[self._taken[s] :] for s, nodes in self._superpods.nodes.items()},
             self._superpods.ranks,
         )
-        blocks, rest = divmod(len(replicas), cut.size)
-        if cut.soft or not ended:
-            if rest and not cut.soft:
+        blocks, rest = divmod(len(replicas), layout.size)
+        if layout.soft or not ended:
+            if rest and not layout.soft:
                 return None  # what pods said of their blocks does not add up
-            moved = replace(cut, blocks=blocks, rests=(rest,) * (rest > 0))
+            moved = replace(layout, blocks=blocks, rests=(rest,) * (rest > 0))
         else:
-            moved = cut_into(moving, cut)
+            moved = cut_into(moving, layout)
         parts = choose_parts(left.free, moved, left.price) if replicas else []
         if parts is None:
             return None

@@ -64,26 +64,24 @@ def repaired_under_leaves(
     request: Request,
     job: Job,
     settings: Settings,
-    lineup: GangRequest,
+    gang: GangRequest,
 ) -> list[NodeAssignment] | None:
-    """The kept replicas and new seats for the others, by the switch rule."""
+    """The kept replicas and new assignments for the others, by the switch rule."""
     assert job.previous is not None
-    kept, missing = list(lineup.kept), lineup.missing
-    excluded = excluded_nodes(cluster, job, kept, lineup.refused)
+    kept, missing = list(gang.kept), gang.missing
+    excluded = excluded_nodes(cluster, job, kept, gang.refused)
     ranks = node_ranks(cluster, request, excluded)
     if not kept:
-        return switch_assignments(cluster, job, settings, ranks, lineup.replicas)
+        return switch_assignments(cluster, job, settings, ranks, gang.replicas)
     if not missing and job.previous.scope is RestartScope.POD:
         return kept  # nothing was lost
-    ground = leaf_table(cluster, ranks, settings)
-    for seats in (kept, _marked_anew(cluster, ground, kept, job)):
-        stay = _stay(cluster, seats, job)
-        rows = _replacements(ground, stay, len(missing), job, settings)
-        if rows is not None:
-            every = [*seats, *_assigned(cluster, ground, rows, job, missing)]
-            return sorted(
-                _remarked(cluster, ground, every, job, settings), key=_replica
-            )
+    table = leaf_table(cluster, ranks, settings)
+    for assignments in (kept, _marked_anew(cluster, table, kept, job)):
+        stay = _stay(cluster, assignments, job)
+        slices = _replacements(table, stay, len(missing), job, settings)
+        if slices is not None:
+            every = [*assignments, *_assigned(cluster, table, slices, job, missing)]
+            return sorted(_remarked(cluster, table, every, job, settings), key=_replica)
         if stay.running or settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
             break
     return None
@@ -91,112 +89,112 @@ def repaired_under_leaves(
 
 def _stay(cluster: Cluster, kept: Sequence[NodeAssignment], job: Job) -> Stay:
     assert job.previous is not None
-    nodes = np.array([seat.node for seat in kept], np.int64)
+    nodes = np.array([assignment.node for assignment in kept], np.int64)
     return Stay(
         leaves=cluster.leaf[nodes],
         slots=cluster.slot[nodes],
-        marks=[seat.mark or NO_MARK for seat in kept],
+        marks=[assignment.mark or NO_MARK for assignment in kept],
         running=job.previous.scope is RestartScope.POD,
     )
 
 
 def _marked_anew(
-    cluster: Cluster, ground: LeafTable, kept: Sequence[NodeAssignment], job: Job
+    cluster: Cluster, table: LeafTable, kept: Sequence[NodeAssignment], job: Job
 ) -> list[NodeAssignment]:
-    """The seats with what their pods would say today, whatever they said before.
+    """The assignments with what their pods would say today, whatever they said before.
 
     A leaf that no other job crosses is the job's alone, so that its budget for shared
     leaves is free again. Pods of a job inside one leaf have nothing to say.
     """
     found = []
-    for seat in kept:
-        leaf = cluster.leaf.item(seat.node)
-        inside = (seat.mark or NO_MARK).state is LeafState.IDLE
+    for assignment in kept:
+        leaf = cluster.leaf.item(assignment.node)
+        inside = (assignment.mark or NO_MARK).state is LeafState.IDLE
         if inside or leaf == NOWHERE:
             return list(kept)
-        alone = ground.state.item(leaf) == LeafState.IDLE
+        alone = table.state.item(leaf) == LeafState.IDLE
         state = LeafState.EXCLUSIVE if alone else LeafState.SHARED
-        mark = LeafAnnotation(job.job_type, state, not ground.sick.item(leaf))
-        found.append(replace(seat, mark=mark))
+        mark = LeafAnnotation(job.job_type, state, not table.sick.item(leaf))
+        found.append(replace(assignment, mark=mark))
     return found
 
 
-def _replica(seat: NodeAssignment) -> int:
-    return seat.replica
+def _replica(assignment: NodeAssignment) -> int:
+    return assignment.replica
 
 
 def _replacements(
-    ground: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
+    table: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
 ) -> LeafSlices | None:
     if NOWHERE in stay.leaves:
         return None
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
-            return _at_home(ground, stay, n) if len(stay.home) == 1 else None
+            return _at_home(table, stay, n) if len(stay.home) == 1 else None
         case SwitchMode.SPINE_LEAF_1:
-            return repair_1(ground, stay, n, job, settings)
+            return repair_1(table, stay, n, job, settings)
         case _:
-            return repair_2(ground, stay, n, job, settings.shared_leaves)
+            return repair_2(table, stay, n, job, settings.shared_leaves)
 
 
-def _at_home(ground: LeafTable, stay: Stay, n: int) -> LeafSlices | None:
+def _at_home(table: LeafTable, stay: Stay, n: int) -> LeafSlices | None:
     """*n* more nodes under the one leaf of the job."""
-    own = np.zeros(len(ground.free), np.bool_)
+    own = np.zeros(len(table.free), np.bool_)
     own[stay.home] = True
-    return one_leaf(ground, n, own) if n else []
+    return one_leaf(table, n, own) if n else []
 
 
 def repair_1(
-    ground: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
+    table: LeafTable, stay: Stay, n: int, job: Job, settings: Settings
 ) -> LeafSlices | None:
     """1.0: at home, else at the least used slots under leaves no other job crosses."""
     assert job.job_type is not None
     inside = len(stay.home) == 1
-    if inside and (rows := _at_home(ground, stay, n)) is not None:
-        return rows
+    if inside and (slices := _at_home(table, stay, n)) is not None:
+        return slices
     # A leaf is open if no job crosses it: more pods than it has nodes say so.
-    never_inside = int(ground.free.max(initial=0)) + 1
-    open_ = open_leaves(ground, never_inside, job.job_type, settings)
+    never_inside = int(table.free.max(initial=0)) + 1
+    open_ = open_leaves(table, never_inside, job.job_type, settings)
     if stay.crosses:
         open_[stay.home] = True
     if job.job_type is JobType.PADDING or not open_[stay.home].all():
         return None
-    allowed = np.flatnonzero(open_[ground.leaf])
+    allowed = np.flatnonzero(open_[table.leaf])
     if len(allowed) < n:
         return None
     # Whole leaves of different sizes load a slot as often as they have it (D36).
-    wanted = [np.zeros(ground.leaf_size, np.int64)]
+    wanted = [np.zeros(table.leaf_size, np.int64)]
     if settings.leaf_choice is LeafChoice.COMPACT:
-        wanted.insert(0, ground.slots_under(stay.home))
+        wanted.insert(0, table.slots_under(stay.home))
     for slots in wanted:
-        at = least_used(ground, stay, n, allowed, slots)
-        if is_even(ground, stay, at, settings.leaf_choice):
+        at = least_used(table, stay, n, allowed, slots)
+        if is_even(table, stay, at, settings.leaf_choice):
             break
     else:
         if job.job_type is JobType.FOUNDATION:
             return None
-    at = brought_home(ground, stay, at, allowed, settings.leaf_choice)
+    at = brought_home(table, stay, at, allowed, settings.leaf_choice)
     return [LeafSlice(np.array([one])) for one in at.tolist()]
 
 
-def is_even(ground: LeafTable, stay: Stay, at: Ints, choice: LeafChoice) -> bool:
+def is_even(table: LeafTable, stay: Stay, at: Ints, choice: LeafChoice) -> bool:
     """Whether the job loads the slots within one of each other (D29).
 
     With leaves of different sizes only the leaves of the job that have a slot count for
     it (D36).
     """
-    slots = np.concatenate([stay.slots, ground.slot[at]])
-    load = np.bincount(slots, minlength=ground.leaf_size)
+    slots = np.concatenate([stay.slots, table.slot[at]])
+    load = np.bincount(slots, minlength=table.leaf_size)
     if load.max() - load.min() <= 1:
         return True
-    leaves = np.concatenate([stay.leaves, ground.leaf[at]])
-    there = ground.slots_under(leaves)
+    leaves = np.concatenate([stay.leaves, table.leaf[at]])
+    there = table.slots_under(leaves)
     short = (there - load)[there > 0]
     return choice is LeafChoice.COMPACT and bool(short.max() - short.min() <= 1)
 
 
 def least_used(
-    ground: LeafTable, stay: Stay, n: int, allowed: Ints, wanted: Ints
+    table: LeafTable, stay: Stay, n: int, allowed: Ints, wanted: Ints
 ) -> Ints:
     """*n* of the *allowed* nodes, one by one at the slot with the lowest load (D29).
 
@@ -205,25 +203,25 @@ def least_used(
     Of slots with the same load, and at one slot, leaves of the job first (D43); then
     the leaf with the fewest free nodes, the better node (D35), the order of leaves.
     """
-    leaf = ground.leaf
+    leaf = table.leaf
     away = ~np.isin(leaf, stay.home)
     keys = (
         leaf[allowed],
-        ground.rank[allowed],
-        ground.free[leaf[allowed]],
+        table.rank[allowed],
+        table.free[leaf[allowed]],
         away[allowed],
     )
     order = np.lexsort(keys)
     queues: dict[int, list[int]] = {}
     for at in allowed[order][::-1].tolist():
-        queues.setdefault(ground.slot.item(at), []).append(at)
-    load = np.bincount(stay.slots, minlength=ground.leaf_size) - wanted
+        queues.setdefault(table.slot.item(at), []).append(at)
+    load = np.bincount(stay.slots, minlength=table.leaf_size) - wanted
     chosen = []
     for _pod in range(n):
         first = {slot: queue[-1] for slot, queue in queues.items() if queue}
         slot = min(
             first,
-            key=lambda s: (load[s], away.item(first[s]), ground.rank[first[s]], s),
+            key=lambda s: (load[s], away.item(first[s]), table.rank[first[s]], s),
         )
         chosen.append(queues[slot].pop())
         load[slot] += 1
@@ -231,26 +229,26 @@ def least_used(
 
 
 def brought_home(
-    ground: LeafTable, stay: Stay, at: Ints, allowed: Ints, choice: LeafChoice
+    table: LeafTable, stay: Stay, at: Ints, allowed: Ints, choice: LeafChoice
 ) -> Ints:
     """*at* with nodes at home for nodes away, as long as the slots stay even (D43).
 
     Leaves of one size need none of it: there the least used slots say it all. Of leaves
     of different sizes two sets may be even, each in another way (D36).
     """
-    if choice is not LeafChoice.COMPACT or not np.ptp(ground.size):
+    if choice is not LeafChoice.COMPACT or not np.ptp(table.size):
         return at
-    leaf = ground.leaf
+    leaf = table.leaf
     home = allowed[np.isin(leaf[allowed], stay.home)]
-    home = home[np.lexsort((ground.rank[home], ground.free[leaf[home]]))]
+    home = home[np.lexsort((table.rank[home], table.free[leaf[home]]))]
 
     def swapped(at: Ints) -> Ints | None:
         unused = home[~np.isin(home, at)]
-        _slots, first = np.unique(ground.slot[unused], return_index=True)
+        _slots, first = np.unique(table.slot[unused], return_index=True)
         for gone in at[~np.isin(at, home)].tolist():
             for instead in unused[np.sort(first)].tolist():
                 others = np.where(at == gone, instead, at)
-                if is_even(ground, stay, others, choice):
+                if is_even(table, stay, others, choice):
                     return others
         return None
 
@@ -260,93 +258,93 @@ def brought_home(
 
 
 def repair_2(
-    ground: LeafTable, stay: Stay, n: int, job: Job, budget: int
+    table: LeafTable, stay: Stay, n: int, job: Job, budget: int
 ) -> LeafSlices | None:
     """2.0: under the leaves it uses, else under idle and then shared ones."""
     exclusive = stay.home_in(LeafState.EXCLUSIVE)
     shared = stay.home_in(LeafState.SHARED)
     if not len(exclusive) and not len(shared):
-        return _at_home(ground, stay, n) if len(stay.home) == 1 else None
-    if _taken(ground, stay, job):
+        return _at_home(table, stay, n) if len(stay.home) == 1 else None
+    if _taken(table, stay, job):
         return None
-    rows, n = _used(ground, n, exclusive, LeafState.EXCLUSIVE)
-    more, n = _used(ground, n, shared, LeafState.SHARED)
-    rows += more
+    slices, n = _used(table, n, exclusive, LeafState.EXCLUSIVE)
+    more, n = _used(table, n, shared, LeafState.SHARED)
+    slices += more
     if n == 0:
-        return rows
-    unused = _without(ground, stay.home)
+        return slices
+    unused = _without(table, stay.home)
     further = _further(unused, n, max(0, budget - len(shared)))
     # Beyond its budget a common job shares no leaf with a foundation job.
     common = job.job_type is JobType.COMMON
-    if further is None and common and not ground.foundation[shared].any():
+    if further is None and common and not table.foundation[shared].any():
         further = over_capacity(unused, n)
-    return None if further is None else rows + further
+    return None if further is None else slices + further
 
 
-def _taken(ground: LeafTable, stay: Stay, job: Job) -> bool:
+def _taken(table: LeafTable, stay: Stay, job: Job) -> bool:
     """Whether another job crosses a leaf so that the job may not return to it.
 
     A common job may return wherever no foundation job crosses.
     """
     exclusive = stay.home_in(LeafState.EXCLUSIVE)
     if stay.running:
-        others = ground.state[exclusive] != LeafState.IDLE
+        others = table.state[exclusive] != LeafState.IDLE
         return bool(not stay.crosses and others.any())
     shared = stay.home_in(LeafState.SHARED)
     if job.job_type is JobType.COMMON:
-        exclusive = exclusive[ground.foundation[exclusive]]
-        shared = shared[ground.foundation[shared]]
-    taken = (ground.state[exclusive] != LeafState.IDLE).any()
-    return bool(taken or (ground.state[shared] == LeafState.EXCLUSIVE).any())
+        exclusive = exclusive[table.foundation[exclusive]]
+        shared = shared[table.foundation[shared]]
+    taken = (table.state[exclusive] != LeafState.IDLE).any()
+    return bool(taken or (table.state[shared] == LeafState.EXCLUSIVE).any())
 
 
 def _used(
-    ground: LeafTable, n: int, leaves: Ints, state: LeafState
+    table: LeafTable, n: int, leaves: Ints, state: LeafState
 ) -> tuple[LeafSlices, int]:
     """Up to *n* nodes under leaves the job uses already, fewest free first."""
-    order = leaves[np.argsort(ground.free[leaves], kind="stable")]
-    return fill(ground, n, order, state)
+    order = leaves[np.argsort(table.free[leaves], kind="stable")]
+    return fill(table, n, order, state)
 
 
-def _without(ground: LeafTable, leaves: Ints) -> LeafTable:
-    """The ground with no free nodes under *leaves*; the others stand where they did."""
-    free = ground.free.copy()
+def _without(table: LeafTable, leaves: Ints) -> LeafTable:
+    """The table with no free nodes under *leaves*; the others stand where they did."""
+    free = table.free.copy()
     free[leaves] = 0
-    return replace(ground, free=free)
+    return replace(table, free=free)
 
 
-def _further(ground: LeafTable, n: int, budget: int) -> LeafSlices | None:
+def _further(table: LeafTable, n: int, budget: int) -> LeafSlices | None:
     """Nodes under idle leaves the job does not use yet, then under shared ones."""
-    idle = arranged(ground, ascending(ground, ground.group(LeafState.IDLE)), n)
-    rows: LeafSlices = []
+    idle = arranged(table, ascending(table, table.group(LeafState.IDLE)), n)
+    slices: LeafSlices = []
     for leaf in idle.tolist():
-        free = ground.free.item(leaf)
+        free = table.free.item(leaf)
         if free >= n:
             whole = free == n or not budget
             state = LeafState.EXCLUSIVE if whole else LeafState.SHARED
-            return [*rows, LeafSlice(ground.under(leaf, n), state)]
-        rows.append(LeafSlice(ground.under(leaf, free), LeafState.EXCLUSIVE))
+            return [*slices, LeafSlice(table.under(leaf, n), state)]
+        slices.append(LeafSlice(table.under(leaf, free), LeafState.EXCLUSIVE))
         n -= free
-    shared = ascending(ground, ground.group(LeafState.SHARED))
-    if budget == 0 or ground.free[shared][-budget:].sum() < n:
+    shared = ascending(table, table.group(LeafState.SHARED))
+    if budget == 0 or table.free[shared][-budget:].sum() < n:
         return None
-    return rows + on_shared(ground, n, shared, budget)
+    return slices + on_shared(table, n, shared, budget)
 
 
 def _assigned(
     cluster: Cluster,
-    ground: LeafTable,
-    rows: LeafSlices,
+    table: LeafTable,
+    slices: LeafSlices,
     job: Job,
     missing: Sequence[int],
 ) -> Iterator[NodeAssignment]:
     """New nodes for the missing replicas; the slot a replica had, if there is one."""
     by_slot: dict[int, deque[NodeAssignment]] = {}
-    for row in rows:
-        mark = LeafAnnotation(job.job_type, row.state, row.healthy)
-        for at in row.at.tolist():
-            seat = NodeAssignment(0, ground.nodes.item(at), mark=mark)
-            by_slot.setdefault(ground.slot.item(at), deque()).append(seat)
+    for each in slices:
+        mark = LeafAnnotation(job.job_type, each.state, each.healthy)
+        for at in each.at.tolist():
+            assignment = NodeAssignment(0, table.nodes.item(at), mark=mark)
+            by_slot.setdefault(table.slot.item(at), deque()).append(assignment)
     before = _slots_before(cluster, job)
     left = []
     for replica in missing:
@@ -355,9 +353,9 @@ def _assigned(
             yield replace(same.popleft(), replica=replica)
         else:
             left.append(replica)
-    rest = (seat for seats in by_slot.values() for seat in seats)
-    for replica, seat in zip(left, rest, strict=True):
-        yield replace(seat, replica=replica)
+    rest = (each for several in by_slot.values() for each in several)
+    for replica, assignment in zip(left, rest, strict=True):
+        yield replace(assignment, replica=replica)
 
 
 def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
@@ -371,8 +369,8 @@ def _slots_before(cluster: Cluster, job: Job) -> Mapping[int, int]:
 
 def _remarked(
     cluster: Cluster,
-    ground: LeafTable,
-    seats: Sequence[NodeAssignment],
+    table: LeafTable,
+    assignments: Sequence[NodeAssignment],
     job: Job,
     settings: Settings,
 ) -> Iterator[NodeAssignment]:
@@ -383,15 +381,17 @@ def _remarked(
     job's alone and is not any more is shared beyond the budget.
     """
     assert job.previous is not None
-    crosses = len({cluster.leaf.item(seat.node) for seat in seats}) > 1
+    crosses = len({cluster.leaf.item(each.node) for each in assignments}) > 1
     first = settings.switch_mode is SwitchMode.SPINE_LEAF_1
     back = job.previous.scope is RestartScope.JOB
-    for seat in seats:
-        mark = seat.mark or NO_MARK
-        others = ground.state.item(cluster.leaf.item(seat.node)) != LeafState.IDLE
+    for assignment in assignments:
+        mark = assignment.mark or NO_MARK
+        others = table.state.item(cluster.leaf.item(assignment.node)) != LeafState.IDLE
         if first or (back and not crosses):
             state = LeafState.EXCLUSIVE if crosses else LeafState.IDLE
             mark = LeafAnnotation(job.job_type, state)
         elif back and others and mark.state is LeafState.EXCLUSIVE:
             mark = LeafAnnotation(job.job_type, LeafState.SHARED, healthy=False)
-        yield NodeAssignment(seat.replica, seat.node, seat.chips, mark=mark)
+        yield NodeAssignment(
+            assignment.replica, assignment.node, assignment.chips, mark=mark
+        )

@@ -34,12 +34,12 @@ def superpod_obstacle(
 ) -> Obstacle:
     """What holds back a job of several pods in SuperPoDs; what helps, if asked."""
     free = superpods_of(cluster, ranks).free
-    cut = block_layout(job, settings, job.ranks[: job.min_chip_pods])
-    because = "" if cut.soft else _room_for_blocks(free, cut)
+    layout = block_layout(job, settings, job.ranks[: job.min_chip_pods])
+    because = "" if layout.soft else _room_for_blocks(free, layout)
     if not hints:
         return Obstacle(because)
     needs = ""
-    if (short := cut.nodes - sum(free.values())) > 0:
+    if (short := layout.nodes - sum(free.values())) > 0:
         healthy = " with a healthy network" * request.heeds_network
         more = counted(short, "more node")
         need = need_words(request, names_node=False)
@@ -49,23 +49,24 @@ def superpod_obstacle(
     return Obstacle(because, others=others, needs=needs)
 
 
-def _room_for_blocks(free: Mapping[int, int], cut: BlockLayout) -> str:
+def _room_for_blocks(free: Mapping[int, int], layout: BlockLayout) -> str:
     """The blocks that are needed, and the room for them (hard)."""
-    room = sum(nodes // cut.size for nodes in free.values())
+    room = sum(nodes // layout.size for nodes in free.values())
     most = sorted(free, key=lambda s: (-free[s], s))
     shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
     shown = f"{shown} free" if shown else "no SuperPoD has a free node"
-    size = counted(cut.size, "node")
-    if cut.rests:
-        left = few([counted(nodes, "node") for nodes in cut.rests])
+    size = counted(layout.size, "node")
+    if layout.rests:
+        left = few([counted(nodes, "node") for nodes in layout.rests])
+        whole = counted(layout.blocks, "whole block")
         return (
-            f"SuperPoD rule: needs {counted(cut.blocks, 'whole block')} of {size} and, "
+            f"SuperPoD rule: needs {whole} of {size} and, "
             f"of blocks with pods that have succeeded, {left}, each block in one "
             f"SuperPoD; {shown}"
         )
-    each = ", each" * (cut.blocks > 1)
+    blocks, each = counted(layout.blocks, "block"), ", each" * (layout.blocks > 1)
     return (
-        f"SuperPoD rule: needs {counted(cut.blocks, 'block')} of {size}{each} in one "
+        f"SuperPoD rule: needs {blocks} of {size}{each} in one "
         f"SuperPoD, there is room for {room}; {shown}"
     )
 
@@ -115,13 +116,13 @@ def repair_obstacle(
         return Obstacle(f"{lost}{_block_words(cluster, job, ranks, missing)}")
     if job.network is not Network.SWITCHES:
         return Obstacle(f"{lost}, each needs {need_words(request)}")
-    ground = leaf_table(cluster, ranks, settings)
-    leaves = cluster.leaf[[seat.node for seat in kept]]
+    table = leaf_table(cluster, ranks, settings)
+    leaves = cluster.leaf[[assignment.node for assignment in kept]]
     if NOWHERE in leaves:
         return Obstacle(f"{lost}, but a pod that stays is under no known leaf switch")
     home = np.unique(leaves).tolist()
     names = few([cluster.leaves[leaf].name for leaf in home])
-    has = int(ground.free[home].sum())
+    has = int(table.free[home].sum())
     rule = {
         SwitchMode.SINGLE_LAYER: "the job stays under its leaf",
         SwitchMode.SPINE_LEAF_1: "a slot that is used least, under a leaf that no "
@@ -129,7 +130,9 @@ def repair_obstacle(
         SwitchMode.SPINE_LEAF_2: "a leaf the job uses, an idle one, or a shared one "
         "within its budget",
     }[settings.switch_mode]
-    inside = {seat.mark.state for seat in kept if seat.mark} == {LeafState.IDLE}
+    inside = {assignment.mark.state for assignment in kept if assignment.mark} == {
+        LeafState.IDLE
+    }
     second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
     if stays_inside(job, settings) or (inside and second):
         rule = "the job stays under its leaf"

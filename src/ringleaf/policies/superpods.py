@@ -65,19 +65,19 @@ class BlockLayout(Struct, frozen=True):
         return self.blocks * self.size + sum(self.rests)
 
 
-def queue_of(free: int, cut: BlockLayout) -> int:
+def queue_of(free: int, layout: BlockLayout) -> int:
     """The queue, 1, 2 or 3, of a SuperPoD with *free* nodes.
 
     >>> [queue_of(free, BlockLayout(2, 16, 2)) for free in (48, 18, 17, 16, 15)]
     [1, 1, 2, 2, 3]
     """
-    if free >= cut.size + cut.reserve:
+    if free >= layout.size + layout.reserve:
         return 1
-    return 2 if free >= cut.size else 3
+    return 2 if free >= layout.size else 3
 
 
 def visit_order(
-    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
+    free: Mapping[int, int], layout: BlockLayout, price: Price | None = None
 ) -> list[int]:
     """The SuperPoDs that hold the whole job and keep their reserve, best first (D15).
 
@@ -91,47 +91,49 @@ def visit_order(
     """
 
     def key(superpod: int) -> tuple[int, ...]:
-        column, row = divmod(free[superpod] - cut.nodes - cut.reserve, cut.size)
-        first = column < cut.blocks
+        column, row = divmod(
+            free[superpod] - layout.nodes - layout.reserve, layout.size
+        )
+        first = column < layout.blocks
         place = (0, row, column) if first else (1, column, row)
         if price is None:
             return *place, superpod
-        return *place, *price(superpod, 0, cut.nodes), superpod
+        return *place, *price(superpod, 0, layout.nodes), superpod
 
-    enough = [s for s in free if free[s] >= cut.nodes + cut.reserve]
+    enough = [s for s in free if free[s] >= layout.nodes + layout.reserve]
     return sorted(enough, key=key)
 
 
 def choose_parts(
-    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
+    free: Mapping[int, int], layout: BlockLayout, price: Price | None = None
 ) -> list[BlockShare] | None:
     """Where the blocks of a job go, in the order of their ids; None: nowhere now."""
-    if order := visit_order(free, cut, price):
-        whole = [BlockShare(order[0], cut.size)] * cut.blocks
-        return whole + [BlockShare(order[0], rest) for rest in cut.rests]
-    if not fits(free, cut):
+    if order := visit_order(free, layout, price):
+        whole = [BlockShare(order[0], layout.size)] * layout.blocks
+        return whole + [BlockShare(order[0], rest) for rest in layout.rests]
+    if not fits(free, layout):
         return None
-    parts = [part for visit in visits(free, cut, price) for part in visit.parts]
-    return parts if sum(part.nodes for part in parts) == cut.nodes else None
+    parts = [part for visit in visits(free, layout, price) for part in visit.parts]
+    return parts if sum(part.nodes for part in parts) == layout.nodes else None
 
 
-def fits(free: Mapping[int, int], cut: BlockLayout) -> bool:
+def fits(free: Mapping[int, int], layout: BlockLayout) -> bool:
     """Whether whole blocks can lie somewhere at all, the reserve included."""
-    if cut.soft:
-        return sum(free.values()) >= cut.nodes
-    return sum(nodes // cut.size for nodes in free.values()) >= cut.blocks
+    if layout.soft:
+        return sum(free.values()) >= layout.nodes
+    return sum(nodes // layout.size for nodes in free.values()) >= layout.blocks
 
 
-def cell_of(free: int, cut: BlockLayout) -> tuple[int, int]:
+def cell_of(free: int, layout: BlockLayout) -> tuple[int, int]:
     """Row and column of a SuperPoD in the grid of queues 1 and 2.
 
-    >>> cut = BlockLayout(blocks=3, size=14, reserve=2)
-    >>> [cell_of(free, cut) for free in (47, 16, 31, 15)]
+    >>> layout = BlockLayout(blocks=3, size=14, reserve=2)
+    >>> [cell_of(free, layout) for free in (47, 16, 31, 15)]
     [(3, 3), (0, 1), (1, 2), (13, 0)]
     """
-    if free < cut.reserve:
-        return free % cut.size, 0
-    return (free - cut.reserve) % cut.size, (free - cut.reserve) // cut.size
+    if free < layout.reserve:
+        return free % layout.size, 0
+    return (free - layout.reserve) % layout.size, (free - layout.reserve) // layout.size
 
 
 class Visit(Struct, frozen=True):
@@ -143,13 +145,15 @@ class Visit(Struct, frozen=True):
 
 
 def visits(
-    free: Mapping[int, int], cut: BlockLayout, price: Price | None = None
+    free: Mapping[int, int], layout: BlockLayout, price: Price | None = None
 ) -> Iterator[Visit]:
     """Block by block, for as long as something is wanted."""
-    taker = _Taker(free, cut, price)
+    taker = _Taker(free, layout, price)
     yield from taker.beside_the_reserve()
     yield from taker.from_the_reserve()
-    yield from taker.parts_of_blocks() if cut.soft or not cut.rests else taker.rests()
+    yield from (
+        taker.parts_of_blocks() if layout.soft or not layout.rests else taker.rests()
+    )
 
 
 class _Taker:
@@ -159,14 +163,14 @@ class _Taker:
     """
 
     def __init__(
-        self, free: Mapping[int, int], cut: BlockLayout, price: Price | None
+        self, free: Mapping[int, int], layout: BlockLayout, price: Price | None
     ) -> None:
-        self._free, self._cut, self._want = dict(free), cut, cut.blocks
+        self._free, self._layout, self._want = dict(free), layout, layout.blocks
         self._taken = dict.fromkeys(free, 0)
         self._price = price
 
     def _take(self, superpod: int, keep: int) -> Visit:
-        had, size = self._free[superpod], self._cut.size
+        had, size = self._free[superpod], self._layout.size
         count = min(self._want, max(0, had - keep) // size)
         self._free[superpod] -= count * size
         self._taken[superpod] += count * size
@@ -210,10 +214,10 @@ class _Taker:
     ) -> Iterator[tuple[int, list[int]]]:
         """Stretches of *superpods* that have as many free nodes, each arranged."""
         for nodes, tied in groupby(superpods, key=self._free.__getitem__):
-            each = (nodes - keep) // self._cut.size
+            each = (nodes - keep) // self._layout.size
             if not self._want or each < 1:
                 continue
-            size = self._cut.size
+            size = self._layout.size
             yield each, self._arranged([*tied], each * size, self._want * size)
 
     def beside_the_reserve(self) -> Iterator[Visit]:
@@ -222,8 +226,8 @@ class _Taker:
         Then from larger ones. A cell of the grid is entered if its column is not above
         the blocks still wanted, and then read to its end.
         """
-        reserve = self._cut.reserve
-        cells = {s: cell_of(nodes, self._cut) for s, nodes in self._free.items()}
+        reserve = self._layout.reserve
+        cells = {s: cell_of(nodes, self._layout) for s, nodes in self._free.items()}
         in_rows = sorted(cells, key=lambda s: (*cells[s], s))
         for column, cell in self._in_turn(in_rows, reserve):
             if column <= self._want:
@@ -245,9 +249,9 @@ class _Taker:
 
     def parts_of_blocks(self) -> Iterator[Visit]:
         """What is still wanted, at most a block from each, most free nodes first."""
-        left = self._want * self._cut.size + sum(self._cut.rests)
+        left = self._want * self._layout.size + sum(self._layout.rests)
         for nodes, tied in groupby(_most_first(self._free), self._free.__getitem__):
-            each = min(nodes, self._cut.size)
+            each = min(nodes, self._layout.size)
             if not left or not each:
                 return
             for superpod in self._arranged([*tied], each, left):
@@ -260,8 +264,8 @@ class _Taker:
 
         Those go first that keep their reserve.
         """
-        reserve, price = self._cut.reserve, self._price
-        for nodes in self._cut.rests:
+        reserve, price = self._layout.reserve, self._price
+        for nodes in self._layout.rests:
             holds = [s for s in self._free if self._free[s] >= nodes]
             if not holds:
                 return

@@ -8,9 +8,9 @@ the spine carries the same load; 2.0 leaves the links to a fabric controller and
 how many leaves a job may share with others.
 
 Everything works on counts per leaf and on arrays of fitting nodes; nothing walks the
-nodes of the cluster. A choice is a list of rows: nodes of one leaf, or of one *logical
-leaf* (at most one node at each slot, under any leaves), in the order in which ranks are
-dealt. Inside a row ranks go by slot.
+nodes of the cluster. A choice is a list of slices: nodes of one leaf, or of one
+*logical leaf* (at most one node at each slot, under any leaves), in the order in which
+ranks are assigned. Inside a slice ranks go by slot.
 
 Where a rule leaves several leaves equal, the nodes that would be taken decide: their
 health, then the fragments that they leave, then the order of leaves (D35).
@@ -91,7 +91,7 @@ def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
     if len(own) and own.min() != own.max():
         nodes = nodes[np.lexsort((own, leaf))]  # stable: slots stay in order
     free = np.bincount(leaf, minlength=len(cluster.leaves))
-    rank, spine = ranks[nodes], cluster.uplinks
+    rank, uplinks = ranks[nodes], cluster.uplinks
     return LeafTable(
         nodes=nodes,
         rank=rank,
@@ -102,11 +102,11 @@ def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
         size=cluster.leaf_sizes,
         slots=cluster.slots_by_leaf,
         leaf_size=settings.nodes_per_leaf or cluster.largest_leaf,
-        crossed=spine.crossing > 0,
-        foundation=spine.foundation > 0,
-        common=spine.uncommon == 0,
-        state=spine.state,
-        sick=spine.sick,
+        crossed=uplinks.crossing > 0,
+        foundation=uplinks.foundation > 0,
+        common=uplinks.uncommon == 0,
+        state=uplinks.state,
+        sick=uplinks.sick,
     )
 
 
@@ -121,39 +121,39 @@ class LeafSlice(Struct, frozen=True):
 LeafSlices = list[LeafSlice]
 
 
-def choose_rows(
-    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+def choose_slices(
+    table: LeafTable, n: int, job_type: JobType, settings: Settings
 ) -> LeafSlices | None:
     """The nodes of a job of *n* pods under the switch affinity in force."""
-    if not len(ground.free):
+    if not len(table.free):
         return None  # no topology is known
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
-            return single_layer(ground, n)
+            return single_layer(table, n)
         case SwitchMode.SPINE_LEAF_1:
-            open_ = open_leaves(ground, n, job_type, settings)
-            rows = affinity_1(ground, n, job_type, open_, settings.leaf_choice)
+            open_ = open_leaves(table, n, job_type, settings)
+            slices = affinity_1(table, n, job_type, open_, settings.leaf_choice)
         case _:
-            rows = affinity_2(ground, n, job_type, settings)
-    return rows and marked(ground, rows, settings.switch_mode)
+            slices = affinity_2(table, n, job_type, settings)
+    return slices and marked(table, slices, settings.switch_mode)
 
 
-def marked(ground: LeafTable, rows: LeafSlices, mode: SwitchMode) -> LeafSlices:
-    """The rows with the state that is written on their pods (D13).
+def marked(table: LeafTable, slices: LeafSlices, mode: SwitchMode) -> LeafSlices:
+    """The slices with the state that is written on their pods (D13).
 
     A job inside one leaf changes no leaf's state; in 1.0 a job that crosses leaves has
     them for itself.
     """
-    leaves = ground.leaf[np.concatenate([row.at for row in rows])]
+    leaves = table.leaf[np.concatenate([each.at for each in slices])]
     if (leaves == leaves[0]).all():
-        return [LeafSlice(row.at) for row in rows]
+        return [LeafSlice(each.at) for each in slices]
     if mode is SwitchMode.SPINE_LEAF_1:
-        return [LeafSlice(row.at, LeafState.EXCLUSIVE) for row in rows]
-    return rows
+        return [LeafSlice(each.at, LeafState.EXCLUSIVE) for each in slices]
+    return slices
 
 
 def open_leaves(
-    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+    table: LeafTable, n: int, job_type: JobType, settings: Settings
 ) -> Flags:
     """The leaves a job of *n* pods may use in 1.0.
 
@@ -161,12 +161,12 @@ def open_leaves(
     Common jobs may share it where the operator says so (D12).
     """
     may_share = settings.share_common_leaves and job_type is JobType.COMMON
-    spared = ground.common if may_share else np.zeros_like(ground.common)
-    return ~ground.crossed | (ground.free >= n) | spared
+    spared = table.common if may_share else np.zeros_like(table.common)
+    return ~table.crossed | (table.free >= n) | spared
 
 
 def one_leaf(
-    ground: LeafTable,
+    table: LeafTable,
     n: int,
     allowed: Flags,
     *,
@@ -174,45 +174,45 @@ def one_leaf(
     first: Flags | None = None,
 ) -> LeafSlices | None:
     """The allowed leaf with the fewest sufficient nodes (D11); *first* among equals."""
-    tied = tightest(ground, n, allowed)
+    tied = tightest(table, n, allowed)
     if not len(tied):
         return None
     if first is not None and first[tied].any():
         tied = tied[first[tied]]
-    leaf = cheapest(ground, tied[::-1] if last_wins else tied, n)
-    return [LeafSlice(ground.under(leaf, n))]
+    leaf = cheapest(table, tied[::-1] if last_wins else tied, n)
+    return [LeafSlice(table.under(leaf, n))]
 
 
-def tightest(ground: LeafTable, n: int, allowed: Flags) -> Leaves:
+def tightest(table: LeafTable, n: int, allowed: Flags) -> Leaves:
     """The allowed leaves that have the fewest nodes of those with at least *n*."""
-    (enough,) = (allowed & (ground.free >= n)).nonzero()
-    free = ground.free[enough]
-    fewest = int(free.min(initial=ground.free.max()))
+    (enough,) = (allowed & (table.free >= n)).nonzero()
+    free = table.free[enough]
+    fewest = int(free.min(initial=table.free.max()))
     found: Leaves = enough[free == fewest]
     return found
 
 
-def cheapest(ground: LeafTable, leaves: Leaves, n: int) -> int:
+def cheapest(table: LeafTable, leaves: Leaves, n: int) -> int:
     """Of equal *leaves* the one whose best *n* nodes cost least, else the first."""
-    if ground.costs is None or len(leaves) == 1:
+    if table.costs is None or len(leaves) == 1:
         return int(leaves[0])
-    health, fragments = ground.costs.of(ground.starts[leaves], n)
+    health, fragments = table.costs.of(table.starts[leaves], n)
     return int(leaves[np.lexsort((fragments, health))[0]])
 
 
 def split(
-    ground: LeafTable, tied: Leaves, n_whole: int, rest: int
+    table: LeafTable, tied: Leaves, n_whole: int, rest: int
 ) -> tuple[Leaves, int]:
     """Which of *tied* leaves, all of one size, are taken whole, and which in part.
 
     Together they cost least. Where all cost the same, the first are taken whole and the
     next one in part.
     """
-    size = ground.free.item(tied[0])
-    if ground.costs is None:
+    size = table.free.item(tied[0])
+    if table.costs is None:
         return tied[:n_whole], int(tied[n_whole])
-    starts = ground.starts[tied]
-    whole, part = ground.costs.of(starts, size), ground.costs.of(starts, rest)
+    starts = table.starts[tied]
+    whole, part = table.costs.of(starts, size), table.costs.of(starts, rest)
     order = np.lexsort(whole[::-1])
     first = np.zeros(len(tied), np.bool_)
     first[order[:n_whole]] = True
@@ -229,38 +229,38 @@ def split(
     return tied[np.sort(others)], int(tied[last])
 
 
-def arranged(ground: LeafTable, leaves: Leaves, n: int) -> Leaves:
+def arranged(table: LeafTable, leaves: Leaves, n: int) -> Leaves:
     """*leaves* in the order of their size, so that the first *n* nodes cost least.
 
     Only leaves of one size change places.
     """
-    if ground.costs is None:
+    if table.costs is None:
         return leaves
-    sums = np.cumsum(ground.free[leaves])
+    sums = np.cumsum(table.free[leaves])
     if not 0 < n < sums.max(initial=0):
         return leaves
     at = int(np.searchsorted(sums, n))
-    size = ground.free.item(leaves[at])
-    tied = ground.free[leaves] == size
-    before = int(ground.free[leaves[:at]][~tied[:at]].sum())
+    size = table.free.item(leaves[at])
+    tied = table.free[leaves] == size
+    before = int(table.free[leaves[:at]][~tied[:at]].sum())
     n_whole, rest = shape(n - before, size)
-    whole, part = split(ground, leaves[tied], n_whole, rest)
+    whole, part = split(table, leaves[tied], n_whole, rest)
     others = leaves[tied & ~np.isin(leaves, [*whole.tolist(), part])]
     found = leaves.copy()
     found[tied] = np.concatenate([whole, [part], others])
     return found
 
 
-def single_layer(ground: LeafTable, n: int) -> LeafSlices | None:
+def single_layer(table: LeafTable, n: int) -> LeafSlices | None:
     """One leaf or none: there is no spine."""
-    if n > ground.leaf_size:
+    if n > table.leaf_size:
         return None
-    every = np.ones(len(ground.free), np.bool_)
-    return one_leaf(ground, n, every, last_wins=LAST_LISTED_WINS)
+    every = np.ones(len(table.free), np.bool_)
+    return one_leaf(table, n, every, last_wins=LAST_LISTED_WINS)
 
 
 def affinity_1(
-    ground: LeafTable, n: int, job_type: JobType, open_: Flags, choice: LeafChoice
+    table: LeafTable, n: int, job_type: JobType, open_: Flags, choice: LeafChoice
 ) -> LeafSlices | None:
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything.
 
@@ -268,16 +268,16 @@ def affinity_1(
     all that would cross it.
     """
     padding, compact = job_type is JobType.PADDING, choice is LeafChoice.COMPACT
-    if n < ground.leaf_size or padding or compact:
-        first = ground.crossed if compact else None
-        rows = one_leaf(ground, n, open_, last_wins=LAST_LISTED_WINS, first=first)
-        if rows or padding:
-            return rows
-    whole = (compact_leaves if compact else whole_leaves)(ground, n, open_)
-    rows = whole or logical_leaves(ground, n, open_)
-    if rows or job_type is JobType.FOUNDATION:
-        return rows
-    return anything(ground, n, open_)
+    if n < table.leaf_size or padding or compact:
+        first = table.crossed if compact else None
+        slices = one_leaf(table, n, open_, last_wins=LAST_LISTED_WINS, first=first)
+        if slices or padding:
+            return slices
+    whole = (compact_leaves if compact else whole_leaves)(table, n, open_)
+    slices = whole or logical_leaves(table, n, open_)
+    if slices or job_type is JobType.FOUNDATION:
+        return slices
+    return anything(table, n, open_)
 
 
 def shape(n: int, leaf_size: int) -> tuple[int, int]:
@@ -290,52 +290,52 @@ def shape(n: int, leaf_size: int) -> tuple[int, int]:
     return full, rest + 1
 
 
-def whole_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
+def whole_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Complete leaves in their order, the last of them in part (D10)."""
-    full, rest = shape(n, ground.leaf_size)
-    (complete,) = (open_ & (ground.free == ground.leaf_size)).nonzero()
+    full, rest = shape(n, table.leaf_size)
+    (complete,) = (open_ & (table.free == table.leaf_size)).nonzero()
     if len(complete) <= full:
         return None
-    whole, part = split(ground, complete, full, rest)
-    rows = [LeafSlice(ground.under(leaf, ground.leaf_size)) for leaf in whole.tolist()]
-    return [*rows, LeafSlice(ground.under(part, rest))]
+    whole, part = split(table, complete, full, rest)
+    slices = [LeafSlice(table.under(leaf, table.leaf_size)) for leaf in whole.tolist()]
+    return [*slices, LeafSlice(table.under(part, rest))]
 
 
-def compact_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
+def compact_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Complete leaves, the largest first, and what is left under one more leaf (D36).
 
     A leaf is complete when all of its own nodes fit. It is taken whole while it fits
     into what is left; what is left then goes to the open leaf with the fewest nodes
     that are enough, among equals by D35.
     """
-    complete = open_ & (ground.free == ground.size) & (ground.free > 0)
+    complete = open_ & (table.free == table.size) & (table.free > 0)
     unused = open_.copy()
     whole: dict[int, Leaves] = {}
-    for size in np.unique(ground.free[complete])[::-1].tolist():
-        (tied,) = (complete & (ground.free == size)).nonzero()
+    for size in np.unique(table.free[complete])[::-1].tolist():
+        (tied,) = (complete & (table.free == size)).nonzero()
         n_whole = min(len(tied), n // size)
         n -= n_whole * size
         unused[tied] = n_whole < len(tied)
-        whole[size] = arranged(ground, tied, n_whole * size)[:n_whole]
+        whole[size] = arranged(table, tied, n_whole * size)[:n_whole]
     last: LeafSlices = []
     if n:
-        tied = tightest(ground, n, unused)
+        tied = tightest(table, n, unused)
         if not len(tied):
             return None
-        size = ground.free.item(tied[0])
+        size = table.free.item(tied[0])
         own = whole.get(size, tied[:0])
-        whole[size], part = with_part(ground, own, tied, complete, n)
-        last = [LeafSlice(ground.under(part, n))]
-    rows = [
-        LeafSlice(ground.under(leaf, size))
+        whole[size], part = with_part(table, own, tied, complete, n)
+        last = [LeafSlice(table.under(part, n))]
+    slices = [
+        LeafSlice(table.under(leaf, size))
         for size, leaves in whole.items()
         for leaf in leaves.tolist()
     ]
-    return [*rows, *last]
+    return [*slices, *last]
 
 
 def with_part(
-    ground: LeafTable, whole: Leaves, tied: Leaves, complete: Flags, rest: int
+    table: LeafTable, whole: Leaves, tied: Leaves, complete: Flags, rest: int
 ) -> tuple[Leaves, int]:
     """The leaves of one size that are taken whole, and that of *tied* for the rest.
 
@@ -343,16 +343,16 @@ def with_part(
     holds the rest.
     """
     others, same = tied[~complete[tied]], tied[complete[tied]]
-    ways = [(whole, cheapest(ground, others, rest))] if len(others) else []
+    ways = [(whole, cheapest(table, others, rest))] if len(others) else []
     if len(same):
-        ways.append(split(ground, same, len(whole), rest))
+        ways.append(split(table, same, len(whole), rest))
 
     def price(way: tuple[Leaves, int]) -> tuple[int, int]:
-        if ground.costs is None:
+        if table.costs is None:
             return 0, 0
         leaves = np.append(*way)
-        counts = np.append(ground.free[way[0]], rest)
-        health, fragments = ground.costs.of(ground.starts[leaves], counts)
+        counts = np.append(table.free[way[0]], rest)
+        health, fragments = table.costs.of(table.starts[leaves], counts)
         return int(health.sum()), int(fragments.sum())
 
     return min(ways, key=price)
@@ -375,78 +375,78 @@ class Positions(Struct, frozen=True):
         return self.at[self.starts[self.lengths > number] + number]
 
 
-def positions_of(ground: LeafTable, open_: Flags, *, listed: bool = False) -> Positions:
+def positions_of(table: LeafTable, open_: Flags, *, listed: bool = False) -> Positions:
     """The second of the two arrays: nodes by their relative position.
 
     *listed*: leaves with as many free nodes stay in their order.
     """
-    leaf = ground.leaf
-    place = np.empty(len(ground.free), np.int64)
-    place[np.argsort(-ground.free, kind="stable")] = np.arange(len(place))
+    leaf = table.leaf
+    place = np.empty(len(table.free), np.int64)
+    place[np.argsort(-table.free, kind="stable")] = np.arange(len(place))
     (at,) = open_[leaf].nonzero()
-    keys: tuple[Ints, ...] = (place[leaf[at]], ground.slot[at])
-    if ground.costs is not None and not listed:
-        keys = (keys[0], ground.rank[at], -ground.free[leaf[at]], keys[1])
+    keys: tuple[Ints, ...] = (place[leaf[at]], table.slot[at])
+    if table.costs is not None and not listed:
+        keys = (keys[0], table.rank[at], -table.free[leaf[at]], keys[1])
     at = at[np.lexsort(keys)]
-    lengths = np.bincount(ground.slot[at], minlength=ground.leaf_size)
+    lengths = np.bincount(table.slot[at], minlength=table.leaf_size)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     slots = np.argsort(-lengths, kind="stable")
     return Positions(at, starts[slots], lengths[slots], slots)
 
 
-def logical_leaves(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
+def logical_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Rows with one node at each slot, under any open leaves (D29, D30)."""
-    size = ground.leaf_size
+    size = table.leaf_size
     if n < size:
-        row = one_logical_leaf(ground, n, open_)
+        row = one_logical_leaf(table, n, open_)
         return None if row is None else [LeafSlice(row)]
-    positions = positions_of(ground, open_)
+    positions = positions_of(table, open_)
     lengths = positions.lengths
     full, rest = shape(n, size)
     if lengths.item(rest - 1) <= full or lengths.item(size - 1) < full:
         return None
-    rows = [LeafSlice(positions.row(number)) for number in range(full)]
-    return [*rows, LeafSlice(best_of(ground, positions.row(full), rest))]
+    slices = [LeafSlice(positions.row(number)) for number in range(full)]
+    return [*slices, LeafSlice(best_of(table, positions.row(full), rest))]
 
 
-def one_logical_leaf(ground: LeafTable, n: int, open_: Flags) -> Ints | None:
+def one_logical_leaf(table: LeafTable, n: int, open_: Flags) -> Ints | None:
     """Of the rows with *n* nodes the shortest; of it the *n* best nodes.
 
     At a slot, a node may stand for that of the row if its leaf has as many free nodes
     and it is better (D35).
     """
-    positions = positions_of(ground, open_, listed=True)
+    positions = positions_of(table, open_, listed=True)
     last = positions.lengths.item(n - 1) - 1
     if last < 0:
         return None
     row = positions.row(last)
-    if ground.costs is not None:
-        leaf, slot = ground.leaf, ground.slot
+    if table.costs is not None:
+        leaf, slot = table.leaf, table.slot
         at = positions.at
-        at = at[np.lexsort((~np.isin(at, row), ground.rank[at]))]
+        at = at[np.lexsort((~np.isin(at, row), table.rank[at]))]
         # The first that is found for a slot and a number of free nodes is the best.
-        width = len(ground.nodes) + 1
+        width = len(table.nodes) + 1
         kinds, first = np.unique(
-            slot[at] * width + ground.free[leaf[at]], return_index=True
+            slot[at] * width + table.free[leaf[at]], return_index=True
         )
-        own = slot[row] * width + ground.free[leaf[row]]
+        own = slot[row] * width + table.free[leaf[row]]
         row = at[first[np.searchsorted(kinds, own)]]
-    return best_of(ground, row, n)
+    return best_of(table, row, n)
 
 
-def best_of(ground: LeafTable, row: Ints, count: int) -> Ints:
+def best_of(table: LeafTable, row: Ints, count: int) -> Ints:
     """The *count* nodes of a logical leaf with the best chip rank (D31)."""
-    return row[np.argsort(ground.rank[row], kind="stable")][:count]
+    return row[np.argsort(table.rank[row], kind="stable")][:count]
 
 
-def anything(ground: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
+def anything(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Nodes of open leaves, the emptiest leaves first."""
-    rows, left = fill(ground, n, descending(ground, open_))
-    return None if left else rows
+    slices, left = fill(table, n, descending(table, open_))
+    return None if left else slices
 
 
 def fill(
-    ground: LeafTable,
+    table: LeafTable,
     n: int,
     leaves: Leaves,
     state: LeafState = LeafState.IDLE,
@@ -457,124 +457,124 @@ def fill(
 
     Leaves are taken in the order of their size, leaves of one size by cost (D35).
     """
-    rows: LeafSlices = []
-    for leaf in arranged(ground, leaves, n).tolist():
+    slices: LeafSlices = []
+    for leaf in arranged(table, leaves, n).tolist():
         if not n:
             break
-        if count := min(n, ground.free.item(leaf)):
-            rows.append(LeafSlice(ground.under(leaf, count), state, healthy))
+        if count := min(n, table.free.item(leaf)):
+            slices.append(LeafSlice(table.under(leaf, count), state, healthy))
             n -= count
-    return rows, n
+    return slices, n
 
 
-def looks_for_one_leaf(ground: LeafTable, n: int, settings: Settings) -> bool:
+def looks_for_one_leaf(table: LeafTable, n: int, settings: Settings) -> bool:
     """Whether *n* pods may go inside one leaf in any state (2.0).
 
     To the vendor as many pods as a leaf has nodes are too many.
     """
     compact = settings.leaf_choice is LeafChoice.COMPACT
-    return n < ground.leaf_size or (compact and n == ground.leaf_size)
+    return n < table.leaf_size or (compact and n == table.leaf_size)
 
 
 def affinity_2(
-    ground: LeafTable, n: int, job_type: JobType, settings: Settings
+    table: LeafTable, n: int, job_type: JobType, settings: Settings
 ) -> LeafSlices | None:
     """Switch affinity 2.0: one leaf, else idle leaves whole and a shared remainder."""
     budget = settings.shared_leaves
     exclusive, shared, idle = (
-        ground.group(state)
+        table.group(state)
         for state in (LeafState.EXCLUSIVE, LeafState.SHARED, LeafState.IDLE)
     )
     padding = job_type is JobType.PADDING
-    if padding or looks_for_one_leaf(ground, n, settings):
-        for group in (exclusive, ground.sick, shared, idle):
-            if rows := one_leaf(ground, n, group):
-                return rows
+    if padding or looks_for_one_leaf(table, n, settings):
+        for group in (exclusive, table.sick, shared, idle):
+            if slices := one_leaf(table, n, group):
+                return slices
         if padding:
             return None
-    if n > capacity_2(ground, budget):
-        return over_capacity(ground, n) if job_type is JobType.COMMON else None
-    return within_capacity(ground, n, budget)
+    if n > capacity_2(table, budget):
+        return over_capacity(table, n) if job_type is JobType.COMMON else None
+    return within_capacity(table, n, budget)
 
 
-def capacity_2(ground: LeafTable, budget: int) -> int:
+def capacity_2(table: LeafTable, budget: int) -> int:
     """Nodes a job may cross to: all under idle leaves, and the best shared ones."""
-    shared = np.sort(ground.free[ground.group(LeafState.SHARED)])
+    shared = np.sort(table.free[table.group(LeafState.SHARED)])
     best = shared[max(0, len(shared) - budget) :]
-    return int(ground.free[ground.group(LeafState.IDLE)].sum() + best.sum())
+    return int(table.free[table.group(LeafState.IDLE)].sum() + best.sum())
 
 
-def within_capacity(ground: LeafTable, n: int, budget: int) -> LeafSlices:
+def within_capacity(table: LeafTable, n: int, budget: int) -> LeafSlices:
     """Idle leaves whole while they fit in, then the remainder (D14)."""
-    rows, rest, larger = idle_whole(ground, n)
+    slices, rest, larger = idle_whole(table, n)
     if not rest:
-        return rows
-    under = np.zeros(len(ground.free), np.bool_)
+        return slices
+    under = np.zeros(len(table.free), np.bool_)
     under[larger] = True
-    tied = tightest(ground, rest, under)
+    tied = tightest(table, rest, under)
     if not len(tied):
-        shared = ascending(ground, ground.group(LeafState.SHARED))
-        return rows + on_shared(ground, rest, shared, budget)
-    size = ground.free.item(tied[0])
-    if rows and len(rows[-1].at) == size:
+        shared = ascending(table, table.group(LeafState.SHARED))
+        return slices + on_shared(table, rest, shared, budget)
+    size = table.free.item(tied[0])
+    if slices and len(slices[-1].at) == size:
         # Leaves of one size: which are taken whole, and which holds the remainder.
-        n_whole = sum(len(row.at) == size for row in rows)
-        own = ground.group(LeafState.IDLE) & (ground.free == size)
-        whole, part = split(ground, own.nonzero()[0], n_whole, rest)
-        rows[-n_whole:] = fill(ground, size * n_whole, whole, LeafState.EXCLUSIVE)[0]
+        n_whole = sum(len(each.at) == size for each in slices)
+        own = table.group(LeafState.IDLE) & (table.free == size)
+        whole, part = split(table, own.nonzero()[0], n_whole, rest)
+        slices[-n_whole:] = fill(table, size * n_whole, whole, LeafState.EXCLUSIVE)[0]
     else:
-        part = cheapest(ground, tied, rest)
-    return [*rows, LeafSlice(ground.under(part, rest), LeafState.SHARED)]
+        part = cheapest(table, tied, rest)
+    return [*slices, LeafSlice(table.under(part, rest), LeafState.SHARED)]
 
 
-def idle_whole(ground: LeafTable, n: int) -> tuple[LeafSlices, int, Leaves]:
+def idle_whole(table: LeafTable, n: int) -> tuple[LeafSlices, int, Leaves]:
     """Idle leaves, most free nodes first, whole while they fit into *n*.
 
     With them comes what remains of *n*, and the idle leaves after them.
     """
-    idle = descending(ground, ground.group(LeafState.IDLE))
-    sums = np.cumsum(ground.free[idle])
+    idle = descending(table, table.group(LeafState.IDLE))
+    sums = np.cumsum(table.free[idle])
     whole = int(np.searchsorted(sums, n, side="right"))
     taken = int(sums[whole - 1]) if whole else 0
-    idle = arranged(ground, idle, taken)
-    rows, _none = fill(ground, taken, idle[:whole], LeafState.EXCLUSIVE)
-    return rows, n - taken, idle[whole:]
+    idle = arranged(table, idle, taken)
+    slices, _none = fill(table, taken, idle[:whole], LeafState.EXCLUSIVE)
+    return slices, n - taken, idle[whole:]
 
 
-def ascending(ground: LeafTable, which: Flags) -> Leaves:
+def ascending(table: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, fewest first, in order among equals."""
-    (leaves,) = (which & (ground.free > 0)).nonzero()
-    return leaves[np.argsort(ground.free[leaves], kind="stable")]
+    (leaves,) = (which & (table.free > 0)).nonzero()
+    return leaves[np.argsort(table.free[leaves], kind="stable")]
 
 
-def descending(ground: LeafTable, which: Flags) -> Leaves:
+def descending(table: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, most first, in order among equals."""
-    (leaves,) = (which & (ground.free > 0)).nonzero()
-    return leaves[np.argsort(-ground.free[leaves], kind="stable")]
+    (leaves,) = (which & (table.free > 0)).nonzero()
+    return leaves[np.argsort(-table.free[leaves], kind="stable")]
 
 
-def on_shared(ground: LeafTable, rest: int, shared: Leaves, budget: int) -> LeafSlices:
+def on_shared(table: LeafTable, rest: int, shared: Leaves, budget: int) -> LeafSlices:
     """*rest* nodes under one or two of *shared* (ascending), which stay shared."""
-    leaves = shared_leaves(ground, shared, rest, budget)
-    sizes = [min(rest, ground.free.item(leaves[0]))]
+    leaves = shared_leaves(table, shared, rest, budget)
+    sizes = [min(rest, table.free.item(leaves[0]))]
     sizes += [rest - sizes[0]] * (rest > sizes[0])
     return [
-        LeafSlice(ground.under(leaf, count), LeafState.SHARED)
+        LeafSlice(table.under(leaf, count), LeafState.SHARED)
         for leaf, count in zip(leaves, sizes, strict=False)
     ]
 
 
 def shared_leaves(
-    ground: LeafTable, shared: Leaves, rest: int, budget: int
+    table: LeafTable, shared: Leaves, rest: int, budget: int
 ) -> list[int]:
     """The one or two of *shared* (ascending) with the smallest sufficient sum.
 
     The second is listed after the first and used only if the first does not suffice.
     """
-    sizes = ground.free[shared]
+    sizes = table.free[shared]
     if budget == 1 or len(shared) == 1:
         size = sizes[np.searchsorted(sizes, rest)]
-        return [cheapest(ground, shared[sizes == size], rest)]
+        return [cheapest(table, shared[sizes == size], rest)]
     first = np.arange(len(shared) - 1)
     second = np.maximum(np.searchsorted(sizes, rest - sizes[first]), first + 1)
     first, second = first[second < len(shared)], second[second < len(shared)]
@@ -582,27 +582,27 @@ def shared_leaves(
     small, large = sizes[first[best]], sizes[second[best]]
     tied, others = shared[sizes == small], shared[sizes == large]
     if rest <= small:
-        return [cheapest(ground, tied, rest)]
+        return [cheapest(table, tied, rest)]
     if small == large:
-        whole, part = split(ground, tied, 1, int(rest - small))
+        whole, part = split(table, tied, 1, int(rest - small))
         return [*whole.tolist(), part]
     return [
-        cheapest(ground, tied, int(small)),
-        cheapest(ground, others, int(rest - small)),
+        cheapest(table, tied, int(small)),
+        cheapest(table, others, int(rest - small)),
     ]
 
 
-def over_capacity(ground: LeafTable, n: int) -> LeafSlices | None:
+def over_capacity(table: LeafTable, n: int) -> LeafSlices | None:
     """A common job that exceeds the shared budget: what it shares turns unhealthy."""
-    spared = ~ground.foundation
-    idle = descending(ground, ground.group(LeafState.IDLE))
-    rows, n = fill(ground, n, idle, LeafState.EXCLUSIVE)
+    spared = ~table.foundation
+    idle = descending(table, table.group(LeafState.IDLE))
+    slices, n = fill(table, n, idle, LeafState.EXCLUSIVE)
     for group in (
-        ground.sick,
-        ground.group(LeafState.SHARED) & spared,
-        ground.group(LeafState.EXCLUSIVE) & spared,
+        table.sick,
+        table.group(LeafState.SHARED) & spared,
+        table.group(LeafState.EXCLUSIVE) & spared,
     ):
-        leaves = ascending(ground, group)
-        more, n = fill(ground, n, leaves, LeafState.SHARED, healthy=False)
-        rows += more
-    return None if n else rows
+        leaves = ascending(table, group)
+        more, n = fill(table, n, leaves, LeafState.SHARED, healthy=False)
+        slices += more
+    return None if n else slices
