@@ -210,7 +210,7 @@ def test_a_line_can_be_tried_alone() -> None:
     story = Story("a", conf=conf("allocate"))
     story.arrives(job("runs"), job("waits"))
     cycle = story.engine.cycle
-    line = cycle.pending.waiting.line_of("waits")
+    line = cycle.pending.waiting.class_of("waits")
 
     assert attempt(cycle, line) is False
     story.hears(JobGone("runs"))

@@ -517,7 +517,7 @@ def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since(
     story.arrives(job("rock", preemptable=False, priority=9))
     story.arrives(HIGH)
     cycle = story.engine.cycle
-    (line,) = cycle.pending.waiting.lines
+    (line,) = cycle.pending.waiting.classes
     cycle.victim_search.resume = InterruptedSearch("preempt", SearchOrder(()), set())
     cycle.victim_search.outranked_now(LOW)
 

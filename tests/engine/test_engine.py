@@ -1097,7 +1097,7 @@ def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     story.arrives(job("one"))
     story.arrives(job("two"), now=1)
     cycle = story.engine.cycle
-    (line,) = cycle.pending.waiting.lines
+    (line,) = cycle.pending.waiting.classes
     cycle.pending.pass_over("default")
     cycle.victim_search.begin(resumes=False)
 

@@ -41,7 +41,7 @@ def test_jobs_that_request_the_same_are_in_one_equivalence_class() -> None:
     assert len({line, other, another}) == 3
     assert len(pending) == 4
     assert {s.job.name for s in pending} == {"one", "two", "three", "four"}
-    assert pending.line_of("three") is other
+    assert pending.class_of("three") is other
 
 
 def test_jobs_that_run_or_ran_wait_alone() -> None:
@@ -144,7 +144,7 @@ def test_everything_opens_when_everything_changed() -> None:
 
     pending.everything_changed()
 
-    assert [entry[2] for entry in pending.open_lines("default")] == [line, held]
+    assert [entry[2] for entry in pending.open_classes("default")] == [line, held]
 
 
 def test_a_job_that_joins_a_closed_class_in_front_opens_it() -> None:
@@ -229,8 +229,8 @@ def test_the_classes_of_a_queue_are_those_with_jobs() -> None:
     waits(pending, Job("three", A2, 4, queue="q"))
     pending.remove("two")
 
-    assert pending.lines_in("default") == [line]
-    assert pending.lines_in("unknown") == []
+    assert pending.classes_in("default") == [line]
+    assert pending.classes_in("unknown") == []
 
 
 def test_nothing_is_kept_of_a_queue_without_classes() -> None:

@@ -88,4 +88,4 @@ def test_a_class_before_the_others_of_its_queue_precedes_them() -> None:
     assert not order.precedes(add(pending, "other", 1, 4, queue="p"))
     assert not order.precedes(line)
     pending.remove("second")
-    assert not order.precedes(pending.line_of("first"))
+    assert not order.precedes(pending.class_of("first"))

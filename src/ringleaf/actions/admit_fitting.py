@@ -27,10 +27,10 @@ def admit_fitting(cycle: Cycle) -> bool:
     pending = cycle.pending
     admission, began = FittingAdmission(cycle), cycle.slice.cost
     queues: dict[str, list[EquivalenceClass]] = {}
-    for line in filter(None, pending.rejected):
-        queues.setdefault(line.scheduling_key.queue, []).append(line)
-    for lines in queues.values():
-        heap = heap_of(lines)
+    for job_class in filter(None, pending.rejected):
+        queues.setdefault(job_class.scheduling_key.queue, []).append(job_class)
+    for classes in queues.values():
+        heap = heap_of(classes)
         while heap:
             if cycle.slice.cut_short():
                 return False
@@ -38,11 +38,11 @@ def admit_fitting(cycle: Cycle) -> bool:
                 cycle.slice.is_spent = True
                 cycle.changes.note(Change.USAGE_CHANGED)  # the others come next
                 return False
-            _key, number, line = heappop(heap)
-            if admission.admits(line) and line:
-                heappush(heap, (line.front[0], number, line))
+            _key, number, job_class = heappop(heap)
+            if admission.admits(job_class) and job_class:
+                heappush(heap, (job_class.front[0], number, job_class))
     cycle.victim_search.failed = {
-        line: None for line in cycle.victim_search.failed if line
+        job_class: None for job_class in cycle.victim_search.failed if job_class
     }
     return True
 
@@ -57,20 +57,22 @@ class FittingAdmission:
         self._free: dict[str, int] | None = None
         """The chips that are free, until a job starts."""
         waiting = cycle.pending.waiting
-        self._stuck = {line for line in waiting.lines if not waiting.is_open(line)}
-        """The lines of admitted jobs whose first job found no places."""
+        self._stuck = {
+            job_class for job_class in waiting.classes if not waiting.is_open(job_class)
+        }
+        """The classes of admitted jobs whose first job found no places."""
 
-    def admits(self, line: EquivalenceClass) -> bool:
-        """Whether the first job of *line* was admitted."""
-        _key, job_state = line.front
+    def admits(self, job_class: EquivalenceClass) -> bool:
+        """Whether the first job of *job_class* was admitted."""
+        _key, job_state = job_class.front
         self._cycle.slice.cost += COST_REFUSED
         if self._cycle.quota.closed(job_state.job.queue) is not None:
             return False
         if job_state.job.podless:
             return self._awaits(job_state)
-        return self._starts(job_state, line)
+        return self._starts(job_state, job_class)
 
-    def _starts(self, job_state: JobState, line: EquivalenceClass) -> bool:
+    def _starts(self, job_state: JobState, job_class: EquivalenceClass) -> bool:
         """Whether a job was admitted and placed.
 
         All admitted jobs have been tried but those whose pods are being created: room
@@ -95,7 +97,7 @@ class FittingAdmission:
             else cycle.placer.place(job_state, limit, reasons=False)
         )
         if not isinstance(found, tuple):
-            if limit is not None and not line.has_pod_affinity:
+            if limit is not None and not job_class.has_pod_affinity:
                 self._vain.add(job_state.facts.untimed_key)
             return False
         cycle.framework.votes.job_enqueued(job_state)
@@ -149,7 +151,7 @@ class FittingAdmission:
         )
         if job_state.job.queue in self._satisfied:
             return False
-        stuck = name in waiting and waiting.line_of(name) in self._stuck
+        stuck = name in waiting and waiting.class_of(name) in self._stuck
         return job_state.history.admitted_early or not stuck
 
     @cached_property

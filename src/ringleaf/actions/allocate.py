@@ -25,20 +25,20 @@ def allocate(cycle: Cycle) -> None:
     turns = QueueIterator(cycle, pending.waiting)
     endings: list[JobState] | None = None
     quota_refusals: dict[Job, QueueReason] = {}
-    while (line := turns.next()) is not None:
+    while (job_class := turns.next()) is not None:
         if cycle.slice.cut_short():
             return
         queue = cycle.view.queues.get(turns.queue)
-        lost_pods = pending.lost_min_available(line.front[1])
+        lost_pods = pending.lost_min_available(job_class.front[1])
         if queue is not None and not lost_pods and votes.overused(queue):
             pending.pass_over(turns.queue)
             turns.skip_queue()
-        elif attempt(cycle, line, quota_refusals, lost_pods=lost_pods):
+        elif attempt(cycle, job_class, quota_refusals, lost_pods=lost_pods):
             endings, quota_refusals = None, {}
         else:
             if endings is None:
                 endings = cycle.reservations.unclaimed(cycle.victim_search.ending)
-            if reserve_terminating(cycle, line, endings):
+            if reserve_terminating(cycle, job_class, endings):
                 endings, quota_refusals = None, {}
     if pending.rejected:
         if not admit_fitting(cycle):
@@ -50,19 +50,19 @@ def allocate(cycle: Cycle) -> None:
 
 def attempt(
     cycle: Cycle,
-    line: EquivalenceClass,
+    job_class: EquivalenceClass,
     quota_refusals: dict[Job, QueueReason] | None = None,
     *,
     lost_pods: bool | None = None,
 ) -> bool:
-    """Try the first job of *line*; whether it was placed, or left the line.
+    """Try the first job of *job_class*; whether it was placed, or left the class.
 
     *quota_refusals* keeps which requests the quota of a queue refused, and why; as long
     as no job starts or reserves, the quota gives the same answer to the same request.
     *lost_pods* says whether the job lost pods that it cannot do without.
     """
     quota_refusals = {} if quota_refusals is None else quota_refusals
-    _key, job_state = line.front
+    _key, job_state = job_class.front
     waiting, reports = cycle.pending.waiting, cycle.reports
     if job_state.phase is not Phase.RUNNING:
         refusal = cycle.framework.votes.job_valid(job_state)
@@ -87,13 +87,13 @@ def attempt(
         why = known or cycle.quota.no_room(job_state)
         if is_like_others:
             quota_refusals[job_state.facts.untimed_key] = why
-        waiting.hold_back(line, why)
-        cycle.victim_search.fail(line)
+        waiting.hold_back(job_class, why)
+        cycle.victim_search.fail(job_class)
         reports.report_pending(job_state, why)
         return False
-    if isinstance(line.why, Waiting) and cycle.placer.lacks_room(job_state):
-        waiting.close(line, line.why)  # what was reported still holds
-        cycle.victim_search.fail(line)
+    if isinstance(job_class.why, Waiting) and cycle.placer.lacks_room(job_state):
+        waiting.close(job_class, job_class.why)  # what was reported still holds
+        cycle.victim_search.fail(job_class)
         return False
     cycle.slice.cost += COST_TRIED + job_state.facts.selecting
     found = cycle.placer.place(job_state, limit)
@@ -102,8 +102,8 @@ def attempt(
         return True
     found = cycle.placer.with_reserved(job_state, found)
     _note_stuck(cycle, job_state)
-    waiting.close(line, found)
-    cycle.victim_search.fail(line)
+    waiting.close(job_class, found)
+    cycle.victim_search.fail(job_class)
     reports.report_pending(job_state, found)
     return False
 

@@ -12,10 +12,10 @@ def backfill(cycle: Cycle) -> None:
     if not best_effort.by_job:
         return
     turns = QueueIterator(cycle, best_effort)
-    while (line := turns.next()) is not None:
-        _key, job_state = line.front
+    while (job_class := turns.next()) is not None:
+        _key, job_state = job_class.front
         if (why := cycle.quota.closed(job_state.job.queue)) is not None:
-            best_effort.hold_back(line, why)
+            best_effort.hold_back(job_class, why)
             cycle.reports.report_pending(job_state, why)
             continue
         cycle.slice.cost += COST_TRIED + job_state.facts.selecting
@@ -23,5 +23,5 @@ def backfill(cycle: Cycle) -> None:
         if isinstance(found, tuple):
             start(cycle, job_state, found)
         else:
-            best_effort.close(line, found)
+            best_effort.close(job_class, found)
             cycle.reports.report_pending(job_state, found)

@@ -19,19 +19,19 @@ def enqueue(cycle: Cycle) -> None:
     if not cycle.pending.unadmitted.by_job:
         return
     turns = QueueIterator(cycle, cycle.pending.unadmitted)
-    while (line := turns.next()) is not None:
-        _key, job_state = line.front
+    while (job_class := turns.next()) is not None:
+        _key, job_state = job_class.front
         job = job_state.job
         cycle.slice.cost += COST_REFUSED
         if may_admit(cycle, job_state):
             cycle.pending.unadmitted.remove(job.name)
             admit_job(cycle, job_state)
             continue
-        cycle.pending.reject(line, cycle.quota.not_admitted(job_state))
+        cycle.pending.reject(job_class, cycle.quota.not_admitted(job_state))
 
 
 def _welcome(cycle: Cycle) -> None:
-    """Jobs that have just arrived join a line, unless one is the only job to admit."""
+    """Jobs that have just arrived join a class, unless one is the only job to admit."""
     pending = cycle.pending
     newcomers, pending.newcomers = list(pending.newcomers.values()), {}
     alone = len(newcomers) == 1 and not pending.unadmitted.by_job

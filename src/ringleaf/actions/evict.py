@@ -33,15 +33,15 @@ Pool = Callable[[str], Iterable[JobState]]
 def evictors(cycle: Cycle, action: str) -> Iterator[JobState]:
     """Unschedulable jobs for which something changed since the last search.
 
-    The first of each line, the next when a place was found for the first; then those
+    The first of each class, the next when a place was found for the first; then those
     that have a reservation because they waited long. It stops when the search has cost
     as much as it may, and goes on from there in the next cycle.
     """
     progress = cycle.victim_search
     search = progress.resume
     if search is None:
-        lines = SearchOrder(line for line in progress.failed if line)
-        search = InterruptedSearch(action, lines, set())
+        classes = SearchOrder(job_class for job_class in progress.failed if job_class)
+        search = InterruptedSearch(action, classes, set())
     elif search.action == action:
         _add_preceding(cycle, search)
     if search.action != action:
@@ -53,23 +53,23 @@ def evictors(cycle: Cycle, action: str) -> Iterator[JobState]:
 
 
 def _first_of_lines(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
-    """The jobs that wait in lines."""
+    """The jobs that wait in classes."""
     progress, action = cycle.victim_search, search.action
-    while (line := search.lines.pop()) is not None:
-        if line.searched.get(action) == _tick(cycle):
+    while (job_class := search.classes.pop()) is not None:
+        if job_class.searched.get(action) == _tick(cycle):
             continue
         if not _may_go_on(cycle):
-            search.lines.push_first(line)
+            search.classes.push_first(job_class)
             progress.resume = search
             return
-        first = line.front[1]
+        first = job_class.front[1]
         progress.looked += COST_REFUSED + first.facts.selecting
         search.seen.add(first.job.name)
         yield first
-        if line and line.front[1] is first:
-            line.searched[action] = _tick(cycle)
+        if job_class and job_class.front[1] is first:
+            job_class.searched[action] = _tick(cycle)
         else:
-            _add_next(cycle, search, line)
+            _add_next(cycle, search, job_class)
 
 
 def _overdue(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
@@ -90,19 +90,21 @@ def _overdue(cycle: Cycle, search: InterruptedSearch) -> Iterator[JobState]:
         yield job_state
 
 
-def _add_next(cycle: Cycle, search: InterruptedSearch, line: EquivalenceClass) -> None:
-    """Victims were found for the first job of *line*: the next of its queue follows.
+def _add_next(
+    cycle: Cycle, search: InterruptedSearch, job_class: EquivalenceClass
+) -> None:
+    """Victims were found for the first job of *job_class*: the next one follows.
 
     Of a queue that has its share only the first job was passed over; so the next may
-    stand in another line.
+    stand in another class.
     """
-    queue = line.scheduling_key.queue
+    queue = job_class.scheduling_key.queue
     if queue in cycle.victim_search.passed_over:
         following = cycle.pending.waiting.first_open(queue)
     else:
-        following = line or None
-    if following is not None and following not in search.lines:
-        search.lines.push_first(following)
+        following = job_class or None
+    if following is not None and following not in search.classes:
+        search.classes.push_first(following)
 
 
 def _may_go_on(cycle: Cycle) -> bool:
@@ -117,22 +119,26 @@ def add_outranking(cycle: Cycle) -> None:
     pending, progress = cycle.pending, cycle.victim_search
     outranked, progress.outranked = progress.outranked, {}
     found = [
-        line
+        job_class
         for queue, priority in outranked.items()
-        for waitlist in (pending.waiting, pending.unadmitted)
-        for line in waitlist.closed_above(queue, priority)
+        for pending_queue in (pending.waiting, pending.unadmitted)
+        for job_class in pending_queue.closed_above(queue, priority)
     ]
     if not found:
         return
     if progress.resume is not None:
-        for line in found:
-            progress.fail(line)
+        for job_class in found:
+            progress.fail(job_class)
         return
-    lines = [line for line in progress.failed | dict.fromkeys(found) if line]
-    queues = dict.fromkeys(line.scheduling_key.queue for line in lines)
+    classes = [
+        job_class for job_class in progress.failed | dict.fromkeys(found) if job_class
+    ]
+    queues = dict.fromkeys(job_class.scheduling_key.queue for job_class in classes)
     turn = {queue: number for number, queue in enumerate(queues)}
-    lines.sort(key=lambda line: (turn[line.scheduling_key.queue], line.front[0]))
-    progress.failed = dict.fromkeys(lines)
+    classes.sort(
+        key=lambda job_class: (turn[job_class.scheduling_key.queue], job_class.front[0])
+    )
+    progress.failed = dict.fromkeys(classes)
 
 
 def _tick(cycle: Cycle) -> int:
@@ -141,22 +147,24 @@ def _tick(cycle: Cycle) -> int:
 
 
 def _add_preceding(cycle: Cycle, search: InterruptedSearch) -> None:
-    """Put lines into an interrupted search whose first job is before those left of it.
+    """Put classes into an interrupted search whose first job is before those left.
 
     A job that came or was admitted meanwhile is, if it is before the others of its
     queue; so it does not matter to it where the search was interrupted. No job is
     looked at twice, so the search comes to its end whatever happens.
     """
-    progress, lines = cycle.victim_search, search.lines
+    progress, classes = cycle.victim_search, search.classes
     found = [
-        line
-        for line in progress.failed_since
-        if line and line.front[1].job.name not in search.seen and lines.precedes(line)
+        job_class
+        for job_class in progress.failed_since
+        if job_class
+        and job_class.front[1].job.name not in search.seen
+        and classes.precedes(job_class)
     ]
-    found.sort(key=lambda line: line.front[0])
-    for line in found:
-        lines.push_first(line)
-        del progress.failed_since[line]
+    found.sort(key=lambda job_class: job_class.front[0])
+    for job_class in found:
+        classes.push_first(job_class)
+        del progress.failed_since[job_class]
     progress.failed |= dict.fromkeys(found)
 
 

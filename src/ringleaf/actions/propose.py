@@ -31,10 +31,10 @@ def waiting_jobs(cycle: Cycle) -> list[JobState]:
     """Jobs that wait for a place, of those that ask the same the first, in order."""
     pending = cycle.pending
     found = [
-        line.front[1]
+        job_class.front[1]
         for queue in [*cycle.view.accounts]
-        for line in chain(
-            pending.waiting.lines_in(queue), pending.unadmitted.lines_in(queue)
+        for job_class in chain(
+            pending.waiting.classes_in(queue), pending.unadmitted.classes_in(queue)
         )
     ]
     states = cycle.view.job_states

@@ -16,10 +16,10 @@ from ringleaf.model.queue import Queue
 
 
 class QueueIterator:
-    """The open lines of a waitlist, one after the other."""
+    """The open classes of a waitlist, one after the other."""
 
-    def __init__(self, cycle: Cycle, waitlist: PendingQueue) -> None:
-        self._cycle, self._waitlist = cycle, waitlist
+    def __init__(self, cycle: Cycle, pending_queue: PendingQueue) -> None:
+        self._cycle, self._waitlist = cycle, pending_queue
         self._queues: dict[str, Queue] = {}
         self._unknown: dict[str, None] = {}
         """Queues that do not exist: jobs may name any number of them.
@@ -27,8 +27,8 @@ class QueueIterator:
         Nothing of theirs starts, so they are looked at first, in any order.
         """
         pending = cycle.pending
-        for name in waitlist.queues:
-            if waitlist is pending.unadmitted or not pending.is_satisfied(name):
+        for name in pending_queue.queues:
+            if pending_queue is pending.unadmitted or not pending.is_satisfied(name):
                 known = cycle.view.queues.get(name)
                 if known is None:
                     self._unknown[name] = None
@@ -47,9 +47,9 @@ class QueueIterator:
         """Whether no turn ended because it would cost too much."""
 
     def next(self) -> EquivalenceClass | None:
-        """The line whose first job is next; None when no job is left.
+        """The class whose first job is next; None when no job is left.
 
-        The line of the turn before is still there if it is open and not empty.
+        The class of the turn before is still there if it is open and not empty.
         """
         if self._last is not None:
             self._return(self._last)
@@ -65,16 +65,16 @@ class QueueIterator:
     def _pop(
         self, heap: list[tuple[JobKey, int, EquivalenceClass]]
     ) -> EquivalenceClass | None:
-        """The first line of the present queue whose turn it is, if any is left."""
+        """The first class of the present queue whose turn it is, if any is left."""
         every, budget = self._waitlist.tried, self._cycle.slice
         tried = every.get(self.queue, ())
         while heap:
             if self._costs_more_than(1):
                 budget.is_spent, self.is_done = True, False
                 return None
-            _key, _number, line = heappop(heap)
-            if line not in tried or not self._costs_more_than(0.5):
-                return line
+            _key, _number, job_class = heappop(heap)
+            if job_class not in tried or not self._costs_more_than(0.5):
+                return job_class
             budget.is_spent = True  # its turn comes in the next call
         every.pop(self.queue, None)
         return None
@@ -107,17 +107,19 @@ class QueueIterator:
 
     def _heap(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
         if queue not in self._heaps:
-            heap = self._waitlist.open_lines(queue)
+            heap = self._waitlist.open_classes(queue)
             self._heaps[queue], self._number = heap, self._number + len(heap)
         return self._heaps[queue]
 
-    def _return(self, line: EquivalenceClass) -> None:
-        """Put the last line back if more of it can have a turn."""
+    def _return(self, job_class: EquivalenceClass) -> None:
+        """Put the last class back if more of it can have a turn."""
         self._last, account = None, self._account
         cost = self._cycle.slice.cost - self._before
         self._spent[account] = self._spent.get(account, 0) + cost
-        if self._waitlist.is_open(line):
+        if self._waitlist.is_open(job_class):
             self._number += 1
-            heappush(self._heaps[self.queue], (line.front[0], self._number, line))
-        elif line:
-            self._waitlist.tried.setdefault(self.queue, set()).add(line)
+            heappush(
+                self._heaps[self.queue], (job_class.front[0], self._number, job_class)
+            )
+        elif job_class:
+            self._waitlist.tried.setdefault(self.queue, set()).add(job_class)

@@ -57,7 +57,7 @@ def rearrange(cycle: Cycle) -> None:
 
 
 def _candidates(cycle: Cycle, after_s: float) -> list[JobState]:
-    """Jobs that wait long enough for a place, of each line the first, in order."""
+    """Jobs that wait long enough for a place, of each class the first, in order."""
     due = []
     for job_state in waiting_jobs(cycle):
         if job_state.waiting_since + after_s > cycle.view.now:

@@ -148,17 +148,17 @@ def _is_due(cycle: Cycle, queue: str, after: int) -> bool:
 
 
 def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobState]]:
-    """The overdue jobs of *queue*, also rejected ones; of a line the first.
+    """The overdue jobs of *queue*, also rejected ones; of a class the first.
 
     When no job is, or none of them can be helped, it is noted until when that is so.
     """
     found = []
     lists = cycle.pending.waiting, cycle.pending.unadmitted
-    for line in chain.from_iterable(each.lines_in(queue) for each in lists):
-        ask = line.front[1].facts.scheduling_key
+    for job_class in chain.from_iterable(each.classes_in(queue) for each in lists):
+        ask = job_class.front[1].facts.scheduling_key
         if ask.podless or cycle.reservations.planning.is_hopeless(ask):
             continue
-        first = _first_overdue(line, after, cycle.view.now)
+        first = _first_overdue(job_class, after, cycle.view.now)
         if first is not None:
             found.append(first)
     until = min(each.since.next_due(queue, after, cycle.view.now) for each in lists)
@@ -172,13 +172,13 @@ def _overdue(cycle: Cycle, queue: str, after: int) -> list[tuple[JobKey, JobStat
 
 
 def _first_overdue(
-    line: EquivalenceClass, after: int, now: float
+    job_class: EquivalenceClass, after: int, now: float
 ) -> tuple[JobKey, JobState] | None:
-    """The first overdue job of *line*: mostly the one in front."""
-    front = line.front
+    """The first overdue job of *job_class*: mostly the one in front."""
+    front = job_class.front
     if _is_overdue(front[1], after, now):
         return front
-    entries = line.entries()
+    entries = job_class.entries()
     overdue = [each for each in entries if _is_overdue(each[1], after, now)]
     return min(overdue, key=itemgetter(0), default=None)
 
@@ -346,14 +346,14 @@ def _fits(cycle: Cycle, job_state: JobState, *, beyond: bool) -> Placed | None:
 
 
 def reserve_terminating(
-    cycle: Cycle, line: EquivalenceClass, enders: Sequence[JobState]
+    cycle: Cycle, job_class: EquivalenceClass, enders: Sequence[JobState]
 ) -> bool:
     """Reserve what pods of *enders* hold that are asked to end, if that is enough.
 
     Otherwise it would go to any job that asks first once they are gone. Returns
     whether something was reserved.
     """
-    _key, job_state = line.front
+    _key, job_state = job_class.front
     if not enders or job_state.phase is Phase.RUNNING:
         return False
     with Statement(cycle.view.cluster) as statement:

@@ -11,7 +11,7 @@ from ringleaf.model.placement import Placement
 
 
 def reserve_for(cycle: Cycle, job_state: JobState, reservation: Reservation) -> None:
-    """Make a reservation; its job waits for it and in no line.
+    """Make a reservation; its job waits for it and in no class.
 
     As long as it does, its queue keeps no room for it besides.
     """

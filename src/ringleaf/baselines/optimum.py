@@ -283,18 +283,18 @@ class Optimum:
                 if taken is not None:
                     self._start(cycle, job_state, taken)
         turns = QueueIterator(cycle, cycle.pending.waiting)
-        while (line := turns.next()) is not None:
+        while (job_class := turns.next()) is not None:
             if cycle.slice.cut_short():
                 return
-            attempt(cycle, line)
+            attempt(cycle, job_class)
 
     def _start(self, cycle: Cycle, job_state: JobState, taken: Taken) -> None:
         """Start the first job of an equivalence class."""
-        line = cycle.pending.waiting.line_of(job_state.job.name)
-        if cycle.pending.waiting.is_open(line):
-            name = line.front[1].job.name
+        job_class = cycle.pending.waiting.class_of(job_state.job.name)
+        if cycle.pending.waiting.is_open(job_class):
+            name = job_class.front[1].job.name
             self._plans[name] = taken
-            attempt(cycle, line)
+            attempt(cycle, job_class)
             del self._plans[name]
 
     @staticmethod
@@ -306,7 +306,12 @@ class Optimum:
         waiting = cycle.pending.waiting
         if not (waiting.queues and cycle.view.cluster.leaves):
             return []
-        open_ = (s for line in waiting.lines if waiting.is_open(line) for s in line)
+        open_ = (
+            s
+            for job_class in waiting.classes
+            if waiting.is_open(job_class)
+            for s in job_class
+        )
         able = (s for s in open_ if _is_whole(s.job) and not s.placements)
         alike: dict[Request, list[JobState]] = {}
         for job_state in nsmallest(WINDOW, able, key=cycle.pending.key_of):

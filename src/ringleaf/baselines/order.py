@@ -147,30 +147,32 @@ class Strict:
         """Place the first of each queue, as long as that succeeds."""
         start_reserved(cycle)
         for queue in list(cycle.pending.waiting.queues):
-            while (line := self._head(cycle, queue)) is not None:
+            while (job_class := self._head(cycle, queue)) is not None:
                 if cycle.slice.cut_short():
                     return
-                if not attempt(cycle, line):
+                if not attempt(cycle, job_class):
                     break
 
     def _head(self, cycle: Cycle, queue: str) -> EquivalenceClass | None:
-        """The line of the first in *queue*; None if it is known not to fit."""
+        """The class of the first in *queue*; None if it is known not to fit."""
         waiting = cycle.pending.waiting
-        line, job_state = self._heads.get(queue, (None, None))
+        job_class, job_state = self._heads.get(queue, (None, None))
         if (
-            line is not None
+            job_class is not None
             and job_state is not None
             and not cycle.failures.repairs.open
         ):
             waits = job_state.job.name in waiting
-            if waits and waiting.line_of(job_state.job.name) is line:
-                return line if waiting.is_open(line) else None
-        lines = [each for each in waiting.lines if each.scheduling_key.queue == queue]
-        if not lines:
+            if waits and waiting.class_of(job_state.job.name) is job_class:
+                return job_class if waiting.is_open(job_class) else None
+        classes = [
+            each for each in waiting.classes if each.scheduling_key.queue == queue
+        ]
+        if not classes:
             return None
-        line = min(lines, key=lambda each: each.front[0])
-        self._heads[queue] = line, line.front[1]
-        return line if waiting.is_open(line) else None
+        job_class = min(classes, key=lambda each: each.front[0])
+        self._heads[queue] = job_class, job_class.front[1]
+        return job_class if waiting.is_open(job_class) else None
 
 
 class Easy:
@@ -180,12 +182,12 @@ class Easy:
         """Place every job that fits; reserve for the first that does not."""
         start_reserved(cycle)
         turns = QueueIterator(cycle, cycle.pending.waiting)
-        while (line := turns.next()) is not None:
+        while (job_class := turns.next()) is not None:
             if cycle.slice.cut_short():
                 return
-            if not cycle.pending.waiting.is_open(line):
+            if not cycle.pending.waiting.is_open(job_class):
                 continue  # its last job has started on its reservation
-            if not attempt(cycle, line):
+            if not attempt(cycle, job_class):
                 reserve(cycle)
 
 
@@ -316,9 +318,11 @@ class Conservative:
         """Start a job now, or note when it can start."""
         need, now = Need.of(job_state.job), cycle.view.now
         start = outlook.earliest(need, now)
-        line = cycle.pending.waiting.line_of(job_state.job.name)
-        first = line.front[1] is job_state and cycle.pending.waiting.is_open(line)
-        if start <= now and first and attempt(cycle, line):
+        job_class = cycle.pending.waiting.class_of(job_state.job.name)
+        first = job_class.front[1] is job_state and cycle.pending.waiting.is_open(
+            job_class
+        )
+        if start <= now and first and attempt(cycle, job_class):
             outlook.take(need, now)
             return
         if start <= now:  # enough is free, in the wrong places

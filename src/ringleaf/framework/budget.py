@@ -91,14 +91,14 @@ class InterruptedSearch(Struct, frozen=True):
 
     Args:
         action: The action that searches.
-        lines: The lines that are left.
+        classes: The classes that are left.
         seen: The jobs that it looked for victims for.
         reservations: The reservations that are left; None before it came to them.
 
     """
 
     action: str
-    lines: SearchOrder
+    classes: SearchOrder
     seen: set[str]
     reservations: list[Reservation] | None = None
 
@@ -127,29 +127,29 @@ class VictimSearchState:
         What they hold was not free before, so these jobs could not use it.
         """
         self.failed: dict[EquivalenceClass, None] = {}
-        """Lines whose first job failed in this cycle, or was not admitted."""
+        """Classes whose first job failed in this cycle, or was not admitted."""
         self.failed_since: dict[EquivalenceClass, None] = {}
-        """Such lines since a search was interrupted: they are for the next one."""
+        """Such classes since a search was interrupted: they are for the next one."""
         self.passed_over: set[str] = set()
-        """Queues that have their share, of which only the first line failed."""
+        """Queues that have their share, of which only the first class failed."""
 
     def begin(self, *, resumes: bool) -> None:
-        """A new cycle begins; one that *resumes* the last keeps its failed lines."""
+        """A new cycle begins; one that *resumes* the last keeps its failed classes."""
         self.cost = self.looked = 0
         if not resumes:
             self.failed, self.failed_since = {}, {}
 
-    def fail(self, line: EquivalenceClass) -> None:
-        """The first job of *line* found no place, or was not admitted."""
+    def fail(self, job_class: EquivalenceClass) -> None:
+        """The first job of *job_class* found no place, or was not admitted."""
         if self.resume is None:
-            self.failed[line] = None
+            self.failed[job_class] = None
         else:
-            self.failed_since[line] = None
+            self.failed_since[job_class] = None
 
-    def pass_over(self, line: EquivalenceClass) -> None:
-        """The queue of *line* has its share; *line* would be its next."""
-        self.passed_over.add(line.scheduling_key.queue)
-        self.fail(line)
+    def pass_over(self, job_class: EquivalenceClass) -> None:
+        """The queue of *job_class* has its share; *job_class* would be its next."""
+        self.passed_over.add(job_class.scheduling_key.queue)
+        self.fail(job_class)
 
     def outranked_now(self, job: Job) -> None:
         """Jobs of a higher priority than *job* may evict its pods now."""

@@ -29,7 +29,7 @@ class PendingJobs:
         self.unadmitted = PendingQueue()
         """Jobs that are not admitted yet."""
         self.newcomers: dict[str, JobState] = {}
-        """Of those, the ones that have just arrived and are in no line yet."""
+        """Of those, the ones that have just arrived and are in no class yet."""
         self.waiting = PendingQueue()
         """Jobs that are admitted and wait for chips, and running ones short of pods."""
         self.best_effort = PendingQueue()
@@ -37,14 +37,14 @@ class PendingJobs:
         self.backoff: dict[str, JobState] = {}
         """Jobs that are not tried before a time."""
         self.rejected: list[EquivalenceClass] = []
-        """Lines whose first job was not admitted in this cycle."""
+        """Classes whose first job was not admitted in this cycle."""
         self.none_overdue: Memo[str] = Memo(changes, *PLANNING)
         """Queues without a job to reserve for, and until when."""
         self._satisfied = SatisfiedQueues(framework.state, changes, self.waiting)
 
     @property
     def lists(self) -> tuple[PendingQueue, PendingQueue, PendingQueue]:
-        """All lists of lines."""
+        """All lists of classes."""
         return self.unadmitted, self.waiting, self.best_effort
 
     def add(self, job_state: JobState) -> None:
@@ -82,11 +82,11 @@ class PendingJobs:
         """A job is not pending any more."""
         self.newcomers.pop(name, None)
         self.backoff.pop(name, None)
-        self.leave_line(name)
+        self.leave_class(name)
 
-    def leave_line(self, name: str) -> bool:
-        """A job leaves its line, if it is in one; whether it was."""
-        return True in [waitlist.remove(name) for waitlist in self.lists]
+    def leave_class(self, name: str) -> bool:
+        """A job leaves its class, if it is in one; whether it was."""
+        return True in [pending_queue.remove(name) for pending_queue in self.lists]
 
     def key_of(self, job_state: JobState) -> JobKey:
         """Its place in its queue: first jobs that lost pods they cannot do without."""
@@ -113,36 +113,36 @@ class PendingJobs:
 
         A job in it that has just lost pods is tried in the next cycle.
         """
-        line = self.waiting.first_open(queue)
-        if line is None or self.lost_min_available(line.front[1]):
+        job_class = self.waiting.first_open(queue)
+        if job_class is None or self.lost_min_available(job_class.front[1]):
             return
-        self._satisfied.add(queue, line)
-        self._victim_search.pass_over(line)
+        self._satisfied.add(queue, job_class)
+        self._victim_search.pass_over(job_class)
         why = QueueReason(PendingCause.SHARE_USED, queue)
-        self._reports.report_pending(line.front[1], why)
+        self._reports.report_pending(job_class.front[1], why)
 
     def is_satisfied(self, queue: str) -> bool:
         """Whether *queue* had its share, and nothing has changed since.
 
         Then it is passed over again: its first job may still find victims.
         """
-        line = self._satisfied.line(queue)
-        if line is None:
+        job_class = self._satisfied.job_class(queue)
+        if job_class is None:
             return False
-        self._victim_search.pass_over(line)
+        self._victim_search.pass_over(job_class)
         return True
 
-    def reject(self, line: EquivalenceClass, why: QueueReason) -> None:
-        """No job of *line* is admitted; the first may still fit."""
-        self.unadmitted.hold_back(line, why)
-        self.rejected.append(line)
-        self._victim_search.fail(line)
+    def reject(self, job_class: EquivalenceClass, why: QueueReason) -> None:
+        """No job of *job_class* is admitted; the first may still fit."""
+        self.unadmitted.hold_back(job_class, why)
+        self.rejected.append(job_class)
+        self._victim_search.fail(job_class)
 
     def report_rejected(self) -> None:
         """Report why rejected jobs are pending."""
-        for line in self.rejected:
-            if line and line.why is not None:
-                self._reports.report_pending(line.front[1], line.why)
+        for job_class in self.rejected:
+            if job_class and job_class.why is not None:
+                self._reports.report_pending(job_class.front[1], job_class.why)
         self.rejected = []
 
     def report_unreported(self) -> None:
@@ -150,17 +150,17 @@ class PendingJobs:
         for name, job_state in self._reports.unreported.items():
             if job_state.history.reported or job_state.placements:
                 continue
-            waitlist = self._list_of(job_state)
-            if name not in waitlist:
+            pending_queue = self._list_of(job_state)
+            if name not in pending_queue:
                 continue
-            why = waitlist.line_of(name).why
+            why = pending_queue.class_of(name).why
             others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
             self._reports.report_pending(job_state, why or others, behind=not why)
         self._reports.unreported = {}
 
 
 class SatisfiedQueues:
-    """Queues that had their share, until usage changes, each with its first line."""
+    """Queues that had their share, until usage changes, each with its first class."""
 
     def __init__(
         self, state: SchedulerState, changes: Changes, waiting: PendingQueue
@@ -177,14 +177,10 @@ class SatisfiedQueues:
             self._known_at, self._known = now, {}
         return self._known
 
-    def add(self, queue: str, line: EquivalenceClass) -> None:
-        """*queue* has its share now; *line* would be next."""
-        self._up_to_date[queue] = line
+    def add(self, queue: str, job_class: EquivalenceClass) -> None:
+        """*queue* has its share now; *job_class* would be next."""
+        self._up_to_date[queue] = job_class
 
-    def line(self, queue: str) -> EquivalenceClass | None:
-        """The line that is passed over because *queue* has its share; None if not."""
+    def job_class(self, queue: str) -> EquivalenceClass | None:
+        """The class that is passed over because *queue* has its share; None if not."""
         return self._up_to_date.get(queue) if queue in self._known else None
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        self._known.clear()

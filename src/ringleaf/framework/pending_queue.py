@@ -1,8 +1,9 @@
-"""Jobs that wait, kept so that nothing is looked at again for no reason.
+"""Pending jobs by equivalence class.
 
-Jobs of one queue that ask for the same stand in one *line*, the first in job order in
-front. When the job in front finds no room, none behind it does: the line is closed. It
-opens again when something is free that its jobs could use.
+Jobs of one queue that ask for the same are one *class*, the first in job order in
+front. When the job in front finds no room, none behind it does: the class is closed. It
+opens again when something is free that its jobs could use. So nothing is looked at
+again for no reason.
 """
 
 from bisect import bisect_right, insort
@@ -28,16 +29,16 @@ SPARE_ENTRIES: Final = 64
 class EquivalenceClass:
     """Jobs of one queue that ask for the same, the first in job order in front."""
 
-    def __init__(self, shape: Job) -> None:
-        self.scheduling_key = shape
-        roles = [role for role, _own in shape.role_ranks]
+    def __init__(self, scheduling_key: Job) -> None:
+        self.scheduling_key = scheduling_key
+        roles = [role for role, _own in scheduling_key.role_ranks]
         demands = [role.demand for role in roles]
         self.has_pod_affinity = any(d.near or d.spread for d in demands)
         """Whether pods that come may be what its jobs wait for."""
         minds = self.has_pod_affinity or any(d.apart for d in demands)
         without_chips = not all(role.chips for role in roles)
-        anything = minds or without_chips or shape.network is not Network.NONE
-        self.product = None if anything else shape.product
+        anything = minds or without_chips or scheduling_key.network is not Network.NONE
+        self.product = None if anything else scheduling_key.product
         """What must be free for its jobs; None if it may be anything."""
         self.why: Waiting | QueueReason | None = None
         """Why it is closed: what its first job found, or what its queue says."""
@@ -63,19 +64,19 @@ class EquivalenceClass:
         ]
 
     def push(self, key: JobKey, serial: int, job_state: JobState) -> None:
-        """A job joins the line."""
+        """A job joins the class."""
         self._serial[job_state.job.name] = serial
         heappush(self._heap, (key, serial, job_state))
 
     def remove(self, name: str) -> bool:
-        """A job leaves the line; whether it was the last.
+        """A job leaves the class; whether it was the last.
 
         Its entry goes when it comes to the front, or when most entries are of jobs
         that have left: behind a job that stays in front any number come and go.
         """
         del self._serial[name]
         if not self._serial:
-            self._heap.clear()  # whatever knows the line still
+            self._heap.clear()  # whatever knows the class still
         elif len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
             self._heap = [*filter(self._alive, self._heap)]
             heapify(self._heap)
@@ -83,7 +84,7 @@ class EquivalenceClass:
 
     @property
     def front(self) -> tuple[JobKey, JobState]:
-        """The first of it, with its key; the line must not be empty."""
+        """The first of it, with its key; the class must not be empty."""
         heap, serials = self._heap, self._serial
         while True:
             key, serial, job_state = heap[0]
@@ -156,25 +157,25 @@ class WaitingSince:
 
 
 class PendingQueue:
-    """All lines, queue by queue, the open ones apart."""
+    """All classes, queue by queue, the open ones apart."""
 
     def __init__(self) -> None:
-        self._lines: dict[Job, EquivalenceClass] = {}
+        self._classes: dict[Job, EquivalenceClass] = {}
         self._in_queue: dict[str, dict[EquivalenceClass, None]] = {}
         self.by_job: dict[str, EquivalenceClass] = {}
-        """The line of every pending job."""
+        """The class of every pending job."""
         self._open: dict[str, dict[EquivalenceClass, None]] = {}
         self._closed: dict[Product | None, dict[EquivalenceClass, None]] = {}
         self._held_back: dict[EquivalenceClass, None] = {}
         self.affinity_unmet: dict[EquivalenceClass, None] = {}
-        """Lines that are not open, whose jobs may wait for pods that come."""
+        """Classes that are not open, whose jobs may wait for pods that come."""
         self._top: dict[str, int] = {}
         """No job of a queue has a higher priority."""
         self.tried: dict[str, set[EquivalenceClass]] = {}
-        """Lines of a queue that were tried since all open ones were."""
+        """Classes of a queue that were tried since all open ones were."""
         self._serial = 0
         self.n_opened = 0
-        """How often a line was opened."""
+        """How often a class was opened."""
         self.since = WaitingSince(self.by_job)
         """Since when jobs have waited."""
 
@@ -185,57 +186,59 @@ class PendingQueue:
         return name in self.by_job
 
     def __iter__(self) -> Iterator[JobState]:
-        """Every pending job, line by line."""
-        return (job_state for line in self._lines.values() for job_state in line)
+        """Every pending job, class by class."""
+        return (
+            job_state for job_class in self._classes.values() for job_state in job_class
+        )
 
-    def lines_in(self, queue: str) -> list[EquivalenceClass]:
-        """The lines of *queue*."""
+    def classes_in(self, queue: str) -> list[EquivalenceClass]:
+        """The classes of *queue*."""
         return list(self._in_queue.get(queue, ()))
 
     def add(self, job_state: JobState, key: JobKey) -> EquivalenceClass:
-        """A job begins to wait; a new line is open."""
+        """A job begins to wait; a new class is open."""
         job = job_state.job
         alone = job_state.placements or job.previous is not None
-        shape = (
+        scheduling_key = (
             replace(job_state.facts.scheduling_key, name=job.name)
             if alone
             else job_state.facts.scheduling_key
         )
-        line = self._lines.get(shape)
-        is_new = line is None
-        if line is None:
-            line = self._lines[shape] = EquivalenceClass(shape)
-            self._in_queue.setdefault(job.queue, {})[line] = None
-            self._reopen([line])
+        job_class = self._classes.get(scheduling_key)
+        is_new = job_class is None
+        if job_class is None:
+            job_class = self._classes[scheduling_key] = EquivalenceClass(scheduling_key)
+            self._in_queue.setdefault(job.queue, {})[job_class] = None
+            self._reopen([job_class])
         self._serial += 1
-        line.push(key, self._serial, job_state)
-        self.by_job[job.name] = line
+        job_class.push(key, self._serial, job_state)
+        self.by_job[job.name] = job_class
         top = self._top.get(job.queue, job.priority)
         self._top[job.queue] = max(job.priority, top)
         if job_state.phase is not Phase.RUNNING or job_state.below_min_available:
             self.since.add(job_state, self._serial)
-        if not (is_new or self.is_open(line)) and line.front[1] is job_state:
-            self._forget(line)
-            self._reopen([line])  # others may give way to it
-        return line
+        if not (is_new or self.is_open(job_class)) and job_class.front[1] is job_state:
+            self._forget(job_class)
+            self._reopen([job_class])  # others may give way to it
+        return job_class
 
     def remove(self, name: str) -> bool:
         """A job waits no longer; whether it did."""
-        line = self.by_job.pop(name, None)
-        if line is None:
+        job_class = self.by_job.pop(name, None)
+        if job_class is None:
             return False
-        if line.remove(name):
-            del self._lines[line.scheduling_key]
-            self._shut(line)
-            self._forget(line)
-            self._leave_queue(line)
+        if job_class.remove(name):
+            del self._classes[job_class.scheduling_key]
+            self._shut(job_class)
+            self._forget(job_class)
+            self._leave_queue(job_class)
         return True
 
-    def _leave_queue(self, line: EquivalenceClass) -> None:
-        """*line* is empty; a queue without lines is not kept, whatever its name."""
-        queue = line.scheduling_key.queue
-        self.tried.get(queue, set()).discard(line)
-        del self._in_queue[queue][line]
+    def _leave_queue(self, job_class: EquivalenceClass) -> None:
+        """*job_class* is empty; a queue without classes is not kept."""
+        queue = job_class.scheduling_key.queue
+        self.tried.get(queue, set()).discard(job_class)
+        del self._in_queue[queue][job_class]
         if not self._in_queue[queue]:
             del self._in_queue[queue]
             self._open.pop(queue, None)
@@ -243,59 +246,59 @@ class PendingQueue:
             self._top.pop(queue, None)
             self.tried.pop(queue, None)
 
-    def _forget(self, line: EquivalenceClass) -> None:
-        """*line* is not closed."""
+    def _forget(self, job_class: EquivalenceClass) -> None:
+        """*job_class* is not closed."""
         for closed in self._closed.values():
-            closed.pop(line, None)
-        self._held_back.pop(line, None)
-        self.affinity_unmet.pop(line, None)
-        line.searched.clear()
+            closed.pop(job_class, None)
+        self._held_back.pop(job_class, None)
+        self.affinity_unmet.pop(job_class, None)
+        job_class.searched.clear()
 
     @property
-    def lines(self) -> Iterable[EquivalenceClass]:
-        """Every line, open or not."""
-        return self._lines.values()
+    def classes(self) -> Iterable[EquivalenceClass]:
+        """Every class, open or not."""
+        return self._classes.values()
 
-    def line_of(self, name: str) -> EquivalenceClass:
+    def class_of(self, name: str) -> EquivalenceClass:
         """Where a job waits."""
         return self.by_job[name]
 
     @property
     def queues(self) -> list[str]:
-        """The queues with open lines."""
-        return [name for name, lines in self._open.items() if lines]
+        """The queues with open classes."""
+        return [name for name, classes in self._open.items() if classes]
 
-    def is_open(self, line: EquivalenceClass) -> bool:
-        """Whether *line* is open; an empty one is not."""
-        return line in self._open.get(line.scheduling_key.queue, ())
+    def is_open(self, job_class: EquivalenceClass) -> bool:
+        """Whether *job_class* is open; an empty one is not."""
+        return job_class in self._open.get(job_class.scheduling_key.queue, ())
 
-    def open_lines(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
-        """The open lines of *queue* as a heap by the job in front."""
+    def open_classes(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
+        """The open classes of *queue* as a heap by the job in front."""
         return heap_of(self._open.get(queue, ()))
 
     def first_open(self, queue: str) -> EquivalenceClass | None:
-        """The open line of *queue* whose first job is next."""
-        lines = self._open.get(queue, ())
-        return min(lines, key=lambda line: line.front[0], default=None)
+        """The open class of *queue* whose first job is next."""
+        classes = self._open.get(queue, ())
+        return min(classes, key=lambda job_class: job_class.front[0], default=None)
 
-    def close(self, line: EquivalenceClass, why: Waiting | None = None) -> None:
-        """No job in *line* finds room until something of its product is free."""
-        self._shut(line)
-        line.why = why
-        self._closed.setdefault(line.product, {})[line] = None
-        if line.has_pod_affinity:
-            self.affinity_unmet[line] = None
+    def close(self, job_class: EquivalenceClass, why: Waiting | None = None) -> None:
+        """No job in *job_class* finds room until something of its product is free."""
+        self._shut(job_class)
+        job_class.why = why
+        self._closed.setdefault(job_class.product, {})[job_class] = None
+        if job_class.has_pod_affinity:
+            self.affinity_unmet[job_class] = None
 
-    def hold_back(self, line: EquivalenceClass, why: QueueReason) -> None:
-        """No job in *line* may start until the usage of queues has changed."""
-        self._shut(line)
-        line.why = why
-        self._held_back[line] = None
-        if line.has_pod_affinity:
-            self.affinity_unmet[line] = None
+    def hold_back(self, job_class: EquivalenceClass, why: QueueReason) -> None:
+        """No job in *job_class* may start until the usage of queues has changed."""
+        self._shut(job_class)
+        job_class.why = why
+        self._held_back[job_class] = None
+        if job_class.has_pod_affinity:
+            self.affinity_unmet[job_class] = None
 
-    def _shut(self, line: EquivalenceClass) -> None:
-        self._open.get(line.scheduling_key.queue, {}).pop(line, None)
+    def _shut(self, job_class: EquivalenceClass) -> None:
+        self._open.get(job_class.scheduling_key.queue, {}).pop(job_class, None)
 
     def capacity_freed(self, products: Iterable[Product]) -> None:
         """Something of *products* is free that was not."""
@@ -305,26 +308,29 @@ class PendingQueue:
     def pods_started(self) -> None:
         """Pods started, which jobs with unmet pod affinity may have waited for."""
         waiting, self.affinity_unmet = self.affinity_unmet, {}
-        for line in waiting:
-            self._forget(line)
+        for job_class in waiting:
+            self._forget(job_class)
         self._reopen(waiting)
 
     def reopen_others(self, queues: Collection[str]) -> None:
         """More is requested in *queues*: jobs of others may take back from them."""
         only = next(iter(queues)) if len(queues) == 1 else None
-        for line in [line for lines in self._closed.values() for line in lines]:
-            if line.scheduling_key.queue != only:
-                self._forget(line)
-                self._reopen([line])
+        for job_class in [
+            job_class for classes in self._closed.values() for job_class in classes
+        ]:
+            if job_class.scheduling_key.queue != only:
+                self._forget(job_class)
+                self._reopen([job_class])
 
     def closed_above(self, queue: str, priority: int) -> list[EquivalenceClass]:
-        """The lines of *queue* that are not open, of jobs of a higher *priority*."""
+        """The classes of *queue* that are not open, of jobs of a higher *priority*."""
         if self._top.get(queue, priority) <= priority:
             return []
         return [
-            line
-            for line in self._in_queue[queue]
-            if not self.is_open(line) and line.front[1].job.priority > priority
+            job_class
+            for job_class in self._in_queue[queue]
+            if not self.is_open(job_class)
+            and job_class.front[1].job.priority > priority
         ]
 
     def usage_changed(self) -> None:
@@ -333,22 +339,25 @@ class PendingQueue:
         self._reopen(held_back)
 
     def everything_changed(self) -> None:
-        """Look at every line again."""
+        """Look at every class again."""
         closed, self._closed = self._closed, {}
-        for lines in closed.values():
-            self._reopen(lines)
+        for classes in closed.values():
+            self._reopen(classes)
         self.usage_changed()
 
-    def _reopen(self, lines: Iterable[EquivalenceClass]) -> None:
-        for line in lines:
-            self._open.setdefault(line.scheduling_key.queue, {})[line] = None
+    def _reopen(self, classes: Iterable[EquivalenceClass]) -> None:
+        for job_class in classes:
+            self._open.setdefault(job_class.scheduling_key.queue, {})[job_class] = None
             self.n_opened += 1
 
 
 def heap_of(
-    lines: Iterable[EquivalenceClass],
+    classes: Iterable[EquivalenceClass],
 ) -> list[tuple[JobKey, int, EquivalenceClass]]:
-    """Lines that are not empty as a heap by the job in front."""
-    heap = [(line.front[0], number, line) for number, line in enumerate(lines)]
+    """Classes that are not empty as a heap by the job in front."""
+    heap = [
+        (job_class.front[0], number, job_class)
+        for number, job_class in enumerate(classes)
+    ]
     heapify(heap)
     return heap

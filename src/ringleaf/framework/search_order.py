@@ -1,7 +1,7 @@
 """For which jobs victims are searched, one after the other.
 
 Queues have their turns in the order in which their jobs failed; within a queue the
-first in job order is next, whatever line it stands in. When victims were found for it,
+first in job order is next, whatever class it stands in. When victims were found for it,
 the same turn goes on with the next.
 """
 
@@ -15,74 +15,74 @@ _Entry = tuple[JobKey, int, EquivalenceClass]
 
 
 class SearchOrder:
-    """Lines to search for, as far as they are not done.
+    """Classes to search for, as far as they are not done.
 
     Args:
-        lines: Lines whose first jobs failed, in that order; none of them is empty.
+        classes: Classes whose first jobs failed, in that order; none of them is empty.
 
     """
 
-    def __init__(self, lines: Iterable[EquivalenceClass]) -> None:
+    def __init__(self, classes: Iterable[EquivalenceClass]) -> None:
         self._turns: deque[str] = deque()
         self._heaps: dict[str, list[_Entry]] = {}
         self._number = 0
         self._in: dict[EquivalenceClass, int] = {}
-        """Every line with the number of its entry; an older entry is void."""
-        for line in lines:
-            queue = line.scheduling_key.queue
+        """Every class with the number of its entry; an older entry is void."""
+        for job_class in classes:
+            queue = job_class.scheduling_key.queue
             self._turns.append(queue)
-            self._heaps.setdefault(queue, []).append(self._entry(line))
+            self._heaps.setdefault(queue, []).append(self._entry(job_class))
         for heap in self._heaps.values():
             heapify(heap)
 
-    def _entry(self, line: EquivalenceClass) -> _Entry:
+    def _entry(self, job_class: EquivalenceClass) -> _Entry:
         self._number += 1
-        self._in[line] = self._number
-        return line.front[0], self._number, line
+        self._in[job_class] = self._number
+        return job_class.front[0], self._number, job_class
 
     def pop(self) -> EquivalenceClass | None:
-        """The line whose first job is next; None when none is left."""
+        """The class whose first job is next; None when none is left."""
         while self._turns:
             queue = self._turns.popleft()
-            line = self._first(queue)
-            if line is not None:
+            job_class = self._first(queue)
+            if job_class is not None:
                 heappop(self._heaps[queue])
-                del self._in[line]
-                return line
+                del self._in[job_class]
+                return job_class
         return None
 
     def _first(self, queue: str) -> EquivalenceClass | None:
-        """The line of *queue* that is next, by the jobs that are in front now."""
+        """The class of *queue* that is next, by the jobs that are in front now."""
         heap = self._heaps[queue]
         while heap:
-            key, number, line = heap[0]
-            is_valid = self._in.get(line) == number
-            if is_valid and line and line.front[0] == key:
-                return line
+            key, number, job_class = heap[0]
+            is_valid = self._in.get(job_class) == number
+            if is_valid and job_class and job_class.front[0] == key:
+                return job_class
             heappop(heap)
-            if is_valid and line:
-                heappush(heap, (line.front[0], number, line))
+            if is_valid and job_class:
+                heappush(heap, (job_class.front[0], number, job_class))
             elif is_valid:
-                del self._in[line]
+                del self._in[job_class]
         return None
 
-    def push_first(self, line: EquivalenceClass) -> None:
-        """*line* is not done: its queue goes on with its turn.
+    def push_first(self, job_class: EquivalenceClass) -> None:
+        """*job_class* is not done: its queue goes on with its turn.
 
         One that is left already is next in its queue, in the turn that it has.
         """
-        queue = line.scheduling_key.queue
-        if line not in self._in:
+        queue = job_class.scheduling_key.queue
+        if job_class not in self._in:
             self._turns.appendleft(queue)
-        heappush(self._heaps[queue], self._entry(line))
+        heappush(self._heaps[queue], self._entry(job_class))
 
-    def __contains__(self, line: EquivalenceClass) -> bool:
-        return line in self._in
+    def __contains__(self, job_class: EquivalenceClass) -> bool:
+        return job_class in self._in
 
-    def precedes(self, line: EquivalenceClass) -> bool:
+    def precedes(self, job_class: EquivalenceClass) -> bool:
         """Whether its first job is now before all others that are left of its queue."""
-        queue = line.scheduling_key.queue
+        queue = job_class.scheduling_key.queue
         if queue not in self._heaps:
             return False
         first = self._first(queue)
-        return first is not None and line.front[0] < first.front[0]
+        return first is not None and job_class.front[0] < first.front[0]

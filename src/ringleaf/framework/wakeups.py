@@ -1,7 +1,7 @@
 """Which pending jobs are tried again, after what has changed.
 
 A pending job is not tried before something has changed for it. Every method says what
-has; the change is noted, so that memos that depend on it are forgotten, and the lines
+has; the change is noted, so that memos that depend on it are forgotten, and the classes
 are opened whose jobs may do better now.
 """
 
@@ -55,9 +55,9 @@ class Wakeups:
 
     def pods_started(self) -> None:
         """Pods are there that were not: wake jobs with pod affinity."""
-        for waitlist in self._lists:
-            if waitlist.affinity_unmet:
-                waitlist.pods_started()
+        for pending_queue in self._lists:
+            if pending_queue.affinity_unmet:
+                pending_queue.pods_started()
                 self._changes.note(Change.USAGE_CHANGED)
         self._changes.note(Change.PODS_STARTED)
 
@@ -87,13 +87,13 @@ class Wakeups:
     def reopen_others(self) -> None:
         """Jobs may take back from other queues in which more is requested."""
         if self._asks_more:
-            for waitlist in (self._pending.waiting, self._pending.unadmitted):
-                waitlist.reopen_others(self._asks_more)
+            for pending_queue in (self._pending.waiting, self._pending.unadmitted):
+                pending_queue.reopen_others(self._asks_more)
             self._asks_more.clear()
 
     def spec_changed(self, job_state: JobState, job: Job) -> None:
-        """Replace the spec of a job; it waits as before, in its line or in none."""
-        waits = self._pending.leave_line(job.name)
+        """Replace the spec of a job; it waits as before, in its class or in none."""
+        waits = self._pending.leave_class(job.name)
         self._framework.state.respec(job_state, job)
         self._reservations.job_changed(job_state)
         if waits:
@@ -107,5 +107,5 @@ class Wakeups:
     def ask_queues(self) -> None:
         """Queues are asked again for the jobs that they could not admit or start."""
         self._asked_at = self._changes.n_admission
-        for waitlist in self._lists:
-            waitlist.usage_changed()
+        for pending_queue in self._lists:
+            pending_queue.usage_changed()

@@ -188,7 +188,7 @@ class Look:
             and group.podgroup.status.phase == "Inqueue"
         ]
         for job_state in rejected:
-            cycle.pending.leave_line(job_state.job.name)
+            cycle.pending.leave_class(job_state.job.name)
             admit_job(cycle, job_state)
             job_state.history.why = None
         return bool(rejected)
