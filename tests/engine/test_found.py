@@ -150,7 +150,7 @@ def state(engine: Engine) -> dict[str, Any]:
         },
         "starts": {name: starts.not_before(name) for name in known},
         "pending": [name for name in known if any(name in each for each in lists)],
-        "newcomers": [*cycle.pending.newcomers],
+        "just_arrived": [*cycle.pending.just_arrived],
         "repairs": [*cycle.failures.repairs.open],
         "reservations": [*engine.reservations],
     }

@@ -367,4 +367,4 @@ def test_jobs_of_one_class_have_the_same_longest_time_and_no_more_in_common() ->
 
     assert keys[0] is keys[1]
     assert len({*keys}) == 3
-    assert len({JobState(job).facts.untimed_key for job in jobs}) == 1
+    assert len({JobState(job).facts.key_without_run_time for job in jobs}) == 1

@@ -241,12 +241,13 @@ class World:
         The engine before has counted what it was about to delete.
         """
         wards, nodes = self.ledger.wards, self.ledger.nodes
-        doomed = {n for other, n in wards.deleted if other == name}
+        pods_to_delete = {n for other, n in wards.deleted if other == name}
         lost = {n: node for (other, n), node in wards.lost.items() if other == name}
         gone = {n: node for n, node in lost.items() if node not in nodes}
-        self._well(name, doomed | lost.keys())
+        self._well(name, pods_to_delete | lost.keys())
         stranded = [
-            PodFault(n, Cause.NODE, gone[n]) for n in sorted(gone.keys() - doomed)
+            PodFault(n, Cause.NODE, gone[n])
+            for n in sorted(gone.keys() - pods_to_delete)
         ]
         self.ailing[name] = (*self.ailing[name], *stranded)
 

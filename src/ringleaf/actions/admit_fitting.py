@@ -98,7 +98,7 @@ class FittingAdmission:
         )
         if not isinstance(found, tuple):
             if limit is not None and not job_class.has_pod_affinity:
-                self._vain.add(job_state.facts.untimed_key)
+                self._vain.add(job_state.facts.key_without_run_time)
             return False
         cycle.framework.votes.job_enqueued(job_state)
         cycle.pending.admit(job_state)
@@ -108,7 +108,7 @@ class FittingAdmission:
 
     def _is_vain(self, job_state: JobState) -> bool:
         """Whether a job with the same request, but for its time, found no places."""
-        known = job_state.facts.untimed_key in self._vain
+        known = job_state.facts.key_without_run_time in self._vain
         return known and not self._cycle.reservations.lent_to(job_state)
 
     def _awaits(self, job_state: JobState) -> bool:

@@ -73,7 +73,7 @@ def attempt(
             return True
     if lost_pods is None:
         lost_pods = cycle.pending.lost_min_available(job_state)
-    is_like_others = not (
+    is_shareable = not (
         lost_pods
         or job_state.placements
         or job_state.facts.finished
@@ -81,12 +81,16 @@ def attempt(
         or (cycle.reservations.by_job and cycle.reservations.aged)
     )
     cycle.slice.cost += COST_REFUSED
-    known = quota_refusals.get(job_state.facts.untimed_key) if is_like_others else None
+    known = (
+        quota_refusals.get(job_state.facts.key_without_run_time)
+        if is_shareable
+        else None
+    )
     limit = None if known else cycle.quota.limit(job_state, ignore_share=lost_pods)
     if limit is None:
         why = known or cycle.quota.no_room(job_state)
-        if is_like_others:
-            quota_refusals[job_state.facts.untimed_key] = why
+        if is_shareable:
+            quota_refusals[job_state.facts.key_without_run_time] = why
         waiting.hold_back(job_class, why)
         cycle.victim_search.fail(job_class)
         reports.report_pending(job_state, why)

@@ -185,7 +185,7 @@ class Candidates:
 
     def _tried(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
         """The fewest pods by the last vote."""
-        if not self._ranking or job_state.facts.untimed_key in self._vain:
+        if not self._ranking or job_state.facts.key_without_run_time in self._vain:
             return None
         missing = self._missing_chips(job_state)
 
@@ -200,7 +200,7 @@ class Candidates:
             found is None
             and job_state.job.name not in self._cycle.failures.repairs.open
         ):
-            self._vain.add(job_state.facts.untimed_key)
+            self._vain.add(job_state.facts.key_without_run_time)
         return found
 
     def _vote_again(self, job_state: JobState) -> None:

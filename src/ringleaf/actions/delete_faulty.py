@@ -30,11 +30,11 @@ from ringleaf.policies.counting import counted, some_of
 from ringleaf.policies.faults import (
     asks_first,
     cause_of,
-    doomed,
     first_cause,
     first_scope,
     is_forced,
     next_scope,
+    pods_to_delete,
 )
 
 Pods = Mapping[int, Placement]
@@ -50,10 +50,10 @@ MAX_TOLD: Final = 3
 def limit_allows(cycle: Cycle, pods: int) -> bool:
     """Whether *pods* more may be deleted now."""
     rules, rate_limit = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
-    return rate_limit.allows(pods, _total(cycle), cycle.view.now, rules)
+    return rate_limit.allows(pods, _n_pods(cycle), cycle.view.now, rules)
 
 
-def _total(cycle: Cycle) -> int:
+def _n_pods(cycle: Cycle) -> int:
     """The pods there are, counted once in a cycle."""
     rate_limit = cycle.failures.repairs.rate_limit
     if rate_limit.n_pods is None:
@@ -175,11 +175,11 @@ def delete_pods(
     here = {n: job_state.placements[n] for n in alive}
     places = repair.placements | repairs.places.get(name, {}) | here
     new = _unhandled(cycle, name, faulty)
-    victims = doomed(scope, faulty, places) & alive | new.keys()
+    victims = pods_to_delete(scope, faulty, places) & alive | new.keys()
     if not limit_allows(cycle, len(victims)):
         _wait_for_rate_limit(cycle, job_state, repair, len(victims))
         return
-    repair.scope = _wider(job_state, repair, scope, whole=victims >= alive)
+    repair.scope = _widest(job_state, repair, scope, whole=victims >= alive)
     repair.placements = places
     _note_deleted(cycle, repair, victims, alive)
     _use_retry(cycle, repair, faulty, new)
@@ -187,7 +187,7 @@ def delete_pods(
     cycle.reports.out.append(PersistRepair(name, repair.record))
     had = len(job_state.placements.keys() | repair.deletion.pods)
     why = f"{because or _faulty_words(faulty)}; {_deleted_words(scope, victims, had)}"
-    _order(cycle, repair, faulty, victims, why, force=force)
+    _emit_deletes(cycle, repair, faulty, victims, why, force=force)
     end_for_repair(cycle, job_state, victims, repair)
     cycle.reports.report(
         job_state, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}"
@@ -205,7 +205,7 @@ def _unhandled(
     }
 
 
-def _wider(
+def _widest(
     job_state: JobState, repair: Repair, scope: RestartScope, *, whole: bool
 ) -> RestartScope:
     """How much of a job is deleted: *scope*, the *whole* of it, or what was before."""
@@ -242,7 +242,7 @@ def _use_retry(
         repair.retries_used = repairs.retries_used[name] = used
 
 
-def _order(
+def _emit_deletes(
     cycle: Cycle,
     repair: Repair,
     faulty: Mapping[int, PodFault],
@@ -256,7 +256,9 @@ def _order(
     at_once = {
         n
         for n in victims
-        if force or _is_lost(cycle, places.get(n)) or _is_stranded(cycle, faulty.get(n))
+        if force
+        or _has_no_kubelet(cycle, places.get(n))
+        or _is_on_unknown_node(cycle, faulty.get(n))
     }
     repair.deletion.forced |= at_once
     cause = str(first_cause({each.cause for each in faulty.values()}))
@@ -293,7 +295,7 @@ def _wait_for_rate_limit(
     recent = rate_limit.recent(cycle.view.now, rules)
     told = (
         f"job {repair.name!r} is faulty and waits for the eviction rate limit: "
-        f"{counted(pods, 'pod')} to be deleted, {recent} of {_total(cycle)} were "
+        f"{counted(pods, 'pod')} to be deleted, {recent} of {_n_pods(cycle)} were "
         f"deleted in the last {rules.brake_s} s, the limit is {rules.brake_percent} %"
     )
     hint = "fault-brake-percent and fault-brake-seconds set the limit"
@@ -301,7 +303,7 @@ def _wait_for_rate_limit(
         cycle.reports.report(job_state, Verdict.RATE_LIMITED, told, hint)
 
 
-def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
+def _has_no_kubelet(cycle: Cycle, placement: Placement | None) -> bool:
     """Whether no kubelet could end the pod: its node is gone or not ready."""
     nodes = cycle.failures.repairs.nodes
     node = None if placement is None else nodes.get(placement.node)
@@ -310,7 +312,7 @@ def _is_lost(cycle: Cycle, placement: Placement | None) -> bool:
     return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
 
 
-def _is_stranded(cycle: Cycle, ailment: PodFault | None) -> bool:
+def _is_on_unknown_node(cycle: Cycle, ailment: PodFault | None) -> bool:
     """Whether a pod is known to be on a node that is not."""
     found = ailment is not None and ailment.cause is Cause.NODE and ailment.node
     return bool(found) and found not in cycle.failures.repairs.nodes

@@ -71,9 +71,9 @@ class Emptying:
     def advance(self) -> bool:
         """Empty one more unit; whether one was left that yields nodes."""
         left = ~self._gone[self._job_at]
-        at, who = self._at[left], self._job_at[left]
+        at, job_index = self._at[left], self._job_at[left]
         jobs = np.bincount(at, minlength=self._n_units)
-        cost = np.bincount(at, self._cost[who], self._n_units)
+        cost = np.bincount(at, self._cost[job_index], self._n_units)
         yields = self._able & ~self._open & (self._unit != NOWHERE)
         gained = np.bincount(self._unit[yields], minlength=self._n_units)
         (able,) = np.nonzero((gained > 0) & (jobs > 0))
@@ -81,7 +81,7 @@ class Emptying:
             return False
         ratio = jobs[able] / gained[able]
         best = able[np.lexsort((able, cost[able], ratio))[0]]
-        self._gone[who[at == best]] = True
+        self._gone[job_index[at == best]] = True
         stays = np.bincount(
             self._node[~self._gone[self._mover]], minlength=len(self._open)
         )

@@ -15,7 +15,7 @@ from ringleaf.framework.job_state import JobState
 
 def enqueue(cycle: Cycle) -> None:
     """Admit jobs, in the order of queues and jobs."""
-    _welcome(cycle)
+    _queue_new_jobs(cycle)
     if not cycle.pending.unadmitted.by_job:
         return
     turns = QueueIterator(cycle, cycle.pending.unadmitted)
@@ -30,15 +30,15 @@ def enqueue(cycle: Cycle) -> None:
         cycle.pending.reject(job_class, cycle.quota.not_admitted(job_state))
 
 
-def _welcome(cycle: Cycle) -> None:
+def _queue_new_jobs(cycle: Cycle) -> None:
     """Jobs that have just arrived join a class, unless one is the only job to admit."""
     pending = cycle.pending
-    newcomers, pending.newcomers = list(pending.newcomers.values()), {}
-    alone = len(newcomers) == 1 and not pending.unadmitted.by_job
-    if alone and may_admit(cycle, newcomers[0]):
-        admit_job(cycle, newcomers[0])
+    just_arrived, pending.just_arrived = list(pending.just_arrived.values()), {}
+    alone = len(just_arrived) == 1 and not pending.unadmitted.by_job
+    if alone and may_admit(cycle, just_arrived[0]):
+        admit_job(cycle, just_arrived[0])
         return
-    for job_state in newcomers:
+    for job_state in just_arrived:
         pending.add(job_state)
 
 

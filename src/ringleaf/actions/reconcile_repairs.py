@@ -27,7 +27,7 @@ def reconcile_repairs(cycle: Cycle) -> None:
     """See which repairs are over, and which need more than they got."""
     cycle.failures.repairs.reconciled_at = cycle.changes.tick(Change.REPAIR_MOVED)
     for repair in list(cycle.failures.repairs.open.values()):
-        _follow(cycle, repair)
+        _reconcile(cycle, repair)
 
 
 def reconcile_if_changed(cycle: Cycle) -> None:
@@ -36,7 +36,7 @@ def reconcile_if_changed(cycle: Cycle) -> None:
         reconcile_repairs(cycle)
 
 
-def _follow(cycle: Cycle, repair: Repair) -> None:
+def _reconcile(cycle: Cycle, repair: Repair) -> None:
     """See whether a repair is over, or needs more than it got."""
     job_state = cycle.view.job_states.get(repair.name)
     rules = cycle.view.settings.repairs
@@ -55,7 +55,7 @@ def _follow(cycle: Cycle, repair: Repair) -> None:
         set() if job_state is None else job_state.terminating & repair.deletion.pods
     )
     if job_state is not None and ending:
-        _press(cycle, job_state, repair, ending)
+        _force_late_deletes(cycle, job_state, repair, ending)
         return
     if repair.deletion.gone_at is None:
         repair.deletion.gone_at = cycle.view.now
@@ -91,7 +91,7 @@ def _finish(cycle: Cycle, job_state: JobState, repair: Repair) -> None:
     close_repair(cycle, job_state, repair)
 
 
-def _press(
+def _force_late_deletes(
     cycle: Cycle, job_state: JobState, repair: Repair, ending: AbstractSet[int]
 ) -> None:
     """Delete pods at once that had their time to end by themselves."""

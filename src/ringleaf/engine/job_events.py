@@ -131,7 +131,7 @@ class JobEvents:
             return
         self._note_arrival()
         job_state = JobState(job, self._arrived, self._state.now)
-        job_state.legal_under = None if runs else settings
+        job_state.validated_for = None if runs else settings
         if event.waiting_since is not None:
             job_state.waiting_since = min(event.waiting_since, self._state.now)
         self._state.enter(job_state)
@@ -140,7 +140,7 @@ class JobEvents:
         elif name in self._cycle.failures.repairs.open:
             self._cycle.pending.admit(job_state)
         elif self._cycle.framework.gates_jobs:
-            self._cycle.pending.newcomers[name] = job_state
+            self._cycle.pending.just_arrived[name] = job_state
             self._cycle.wakeups.shares_changed(job.queue)
             return
         self._lifecycle.requeue_if_incomplete(job_state)

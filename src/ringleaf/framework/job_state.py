@@ -104,7 +104,7 @@ class JobState:
     def _be(self, job: Job) -> None:
         """Be *job*, of which no pod has ended."""
         self.job, self.facts = job, _facts_of(scheduling_key_of(job))
-        self.legal_under: Settings | None = None
+        self.validated_for: Settings | None = None
         """The settings by which it was admitted as legal, if it was."""
 
     @property
@@ -211,7 +211,7 @@ class JobFacts(NamedTuple):
 
     scheduling_key: Job
     """What it requests; jobs with the same key wait in one line."""
-    untimed_key: Job
+    key_without_run_time: Job
     """The same for jobs that request the same, however long they run."""
     role_ranks: tuple[tuple[Role, tuple[int, ...]], ...]
     """Every role with the numbers of its pods."""
@@ -258,7 +258,7 @@ def _facts_of(key: Job) -> JobFacts:
             untimed = _facts_of(untimed).scheduling_key
         found = JobFacts(
             scheduling_key=key,
-            untimed_key=untimed,
+            key_without_run_time=untimed,
             role_ranks=role_ranks,
             role_by_pod=key.role_by_pod,
             n_pods=n_pods,

@@ -28,7 +28,7 @@ class PendingJobs:
         self._reports, self._victim_search = reports, victim_search
         self.unadmitted = PendingQueue()
         """Jobs that are not admitted yet."""
-        self.newcomers: dict[str, JobState] = {}
+        self.just_arrived: dict[str, JobState] = {}
         """Of those, the ones that have just arrived and are in no class yet."""
         self.waiting = PendingQueue()
         """Jobs that are admitted and wait for chips, and running ones short of pods."""
@@ -80,7 +80,7 @@ class PendingJobs:
 
     def remove(self, name: str) -> None:
         """A job is not pending any more."""
-        self.newcomers.pop(name, None)
+        self.just_arrived.pop(name, None)
         self.backoff.pop(name, None)
         self.leave_class(name)
 

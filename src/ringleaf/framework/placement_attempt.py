@@ -49,7 +49,7 @@ class PlacementAttempt:
         self._running = running
         self._kept: list[NodeAssignment] = []
         self._before: list[Placement] = []
-        self._there: set[int] = set()
+        self._running_pods: set[int] = set()
         self._roles: Mapping[int, Role] = {}
         if job.roles:
             self._roles = job.role_by_pod
@@ -108,14 +108,14 @@ class PlacementAttempt:
         job, cluster = self._job, self._session.cluster
         if self._running:
             assert job.previous is not None
-            self._there = {each.replica for each in job.previous.placements}
+            self._running_pods = {each.replica for each in job.previous.placements}
             self._kept = self.running_assignments()
             return
         if job.name in cluster.holdings:
             statement.release(job.name)
         if self._scope is not RestartScope.JOB:
             self._kept = kept_assignments(cluster, job)
-            self._there = {assignment.replica for assignment in self._kept}
+            self._running_pods = {assignment.replica for assignment in self._kept}
 
     def running_assignments(self) -> list[NodeAssignment]:
         """The assignments of the pods of a running job."""
@@ -164,8 +164,10 @@ class PlacementAttempt:
         later = []
         for role, own in role_ranks:
             missing: Sequence[int] = own
-            if self._there:
-                missing = [replica for replica in own if replica not in self._there]
+            if self._running_pods:
+                missing = [
+                    replica for replica in own if replica not in self._running_pods
+                ]
             if rigid:
                 yield role, missing, True
                 continue
@@ -176,7 +178,7 @@ class PlacementAttempt:
 
     def _room(self, placed: Sequence[Placement]) -> int:
         """How many pods more the job may have than are *placed*; below 0 for none."""
-        return self._limit - len(placed) - self._running * len(self._there)
+        return self._limit - len(placed) - self._running * len(self._running_pods)
 
     def _fill(
         self,
@@ -233,7 +235,7 @@ class PlacementAttempt:
             return (job.replicas,)
         kept = sum(bool(assignment.chips) for assignment in self._kept)
         least = sum(job.min_available_of(role) for role in job.roles if not role.chips)
-        elsewhere = len(self._there) - len(self._kept)
+        elsewhere = len(self._running_pods) - len(self._kept)
         most = self._limit - elsewhere - max(least, len(self._kept) - kept)
         step = job.block_nodes if job.network is Network.SUPERPODS else 1
         stands = [kept] if self._running and kept else []
@@ -313,7 +315,7 @@ class PlacementAttempt:
 
     def _able(self) -> Sequence[int]:
         """The pods with chips, without those that stand on an unknown node."""
-        lost = self._there - {assignment.replica for assignment in self._kept}
+        lost = self._running_pods - {assignment.replica for assignment in self._kept}
         ranks = self._job.ranks
         return [rank for rank in ranks if rank not in lost] if lost else ranks
 

@@ -94,7 +94,7 @@ class Placer:
                     self.why_short(job_state) if reasons else short_of_pods(job_state)
                 )
             job, decision = job_state.remaining, None
-            legal = job_state.legal_under is self._state.settings
+            legal = job_state.validated_for is self._state.settings
             if reasons:
                 decision = session.decide(job, limit, hints=False, legal=legal)
             else:
@@ -228,12 +228,12 @@ class Placer:
         repair = self._repairs.open.get(job_state.job.name)
         alive, cluster = (*job_state.placements.values(),), self._state.cluster
         back = () if repair is None else repair.returning(cluster, job_state)
-        found = self._further(
+        found = self._place_missing(
             job_state, alive, back, repair, enough=enough, limit=limit
         )
         return found if len(found) >= enough else ()
 
-    def _further(
+    def _place_missing(
         self,
         job_state: JobState,
         alive: Sequence[Placement],
@@ -284,7 +284,9 @@ class Placer:
             back = repair.returning(cluster, job_state)
             if alive:
                 enough = len(repair.wanting(job_state))
-                found = self._further(job_state, alive, back, repair, enough=enough)
+                found = self._place_missing(
+                    job_state, alive, back, repair, enough=enough
+                )
             else:
                 placed = self._framework.session.place(job)
                 found = () if placed is None else placed.placements
@@ -352,7 +354,7 @@ _requests: Final[Cache[Job, Request]] = Cache(4096, 8 << 20)
 
 def _request(job_state: JobState) -> Request:
     """The request of jobs that ask the same, however long they run; found once."""
-    key = job_state.facts.untimed_key
+    key = job_state.facts.key_without_run_time
     found = _requests.get(key)
     if found is None:
         found = request_of(key)

@@ -43,7 +43,7 @@ class Affinity(Plugin):
     def job_valid(self, job_state: JobState) -> str | None:
         """Why the request contradicts the hardware."""
         job, settings = job_state.job, self.view.settings
-        if job_state.legal_under is settings or not job.chips:
+        if job_state.validated_for is settings or not job.chips:
             return None
         invalid = validate(job, settings)
         return None if invalid is None else f"{invalid.problem}; hint: {invalid.hint}"

@@ -108,7 +108,7 @@ def next_scope(job: Job, scope: RestartScope) -> RestartScope | None:
     )
 
 
-def doomed(
+def pods_to_delete(
     scope: RestartScope, faulty: Collection[int], placements: Mapping[int, Placement]
 ) -> set[int]:
     """The pods that are deleted, of those that are at *placements*."""
