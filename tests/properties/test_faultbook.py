@@ -71,7 +71,7 @@ events: st.SearchStrategy[Told] = st.one_of(
     names.map(lambda node: lambda book, now: book.quarantine_ended(node, now)),
     names.map(lambda job: lambda book, now: book.acted([*book.open][:2], job, now)),
     st.lists(lives(), max_size=4).map(
-        lambda faults: lambda book, now: book.known(faults, now)
+        lambda faults: lambda book, now: book.restore(faults, now)
     ),
 )
 steps = st.lists(
