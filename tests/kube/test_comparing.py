@@ -129,6 +129,13 @@ class Live(Struct):
         at = cluster.index.get("c")
         return at is not None and cluster.taken.item(at) == 0b1111
 
+    @property
+    def has_compared(self) -> bool:
+        """Whether what was heard so far has been compared."""
+        scheduler = self.scheduler
+        is_known = scheduler._compared == scheduler.metrics.n_heard  # noqa: SLF001
+        return is_known and not scheduler._looks  # noqa: SLF001
+
 
 Wrap = Callable[[Engine], Mind]
 
@@ -192,7 +199,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_state_that_differs_is_logged_counted_and_rebuilt(*, stands_by: bool) -> None:
     async def story() -> None:
         async with live(stands_by=stands_by) as found:
-            await asyncio.sleep(4 * OFTEN_S)  # what was heard so far is compared
+            await until(lambda: found.has_compared)
             found.forget_chips()
             found.server.relabel("a")
             await until(lambda: found.differences and found.knows_chips)
@@ -208,7 +215,7 @@ def test_state_that_differs_is_logged_counted_and_rebuilt(*, stands_by: bool) ->
 def test_while_nothing_happens_nothing_is_compared() -> None:
     async def story() -> None:
         async with live() as found:
-            await asyncio.sleep(4 * OFTEN_S)
+            await until(lambda: found.has_compared)
             found.forget_chips()
             await asyncio.sleep(4 * OFTEN_S)
             assert found.differences == []
