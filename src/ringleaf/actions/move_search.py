@@ -33,11 +33,11 @@ from ringleaf.model.owner import Hold, Purpose
 from ringleaf.model.placement import JobType, LeafAnnotation, Placement
 
 MOST_CHOICES: Final = 4_000
-"""Up to so many choices of jobs all of them are tried."""
+"""The most choices of jobs of which each one is tried."""
 MAX_DIVIDED: Final = 10
-"""Up to so many free nodes all ways are tried to divide them."""
+"""The most free nodes for which each way to divide them is tried."""
 MAX_ORDERS: Final = 3
-"""Up to so many moved jobs all orders are tried in which they are placed."""
+"""The most moved jobs for which each order of placing them is tried."""
 MAX_WORK: Final = 1 << 16
 """Pods that are placed in trials before the search ends."""
 MOVE_TRIAL: Final = 16
@@ -161,20 +161,16 @@ class MoveSearch:
                 statement.drop(mover.job.name)
             placed = session.place(self._job, self._least) if first else None
             kept = keep_free(statement, cluster, chosen, barred)
-            moves = []
-            for mover in chosen:
-                move = moved(session, mover)
-                if move is None:
-                    return mover
-                moves.append(move)
+            moves = moved(session, chosen)
+            if isinstance(moves, Mover):
+                return moves
             for owner in kept:
                 statement.drop(owner)
             if placed is None:
                 placed = session.place(self._job, self._least)
         if placed is None:
             return None
-        moves.sort(key=lambda move: move.mover.order)
-        return Found(tuple(moves), placed.placements)
+        return Found(moves, placed.placements)
 
     # Few jobs: all choices.
 
@@ -211,7 +207,7 @@ class MoveSearch:
             for mover in chosen:
                 statement.drop(mover.job.name)
             keep_free(statement, self._cluster, chosen, ())
-            return all(moved(self._session, mover) for mover in chosen)
+            return not isinstance(moved(self._session, chosen), Mover)
 
     def _try_divided(self, orders: Sequence[Sequence[Mover]]) -> None:
         """Try all ways to divide the free nodes between moved and pending jobs."""
@@ -282,13 +278,19 @@ class MoveSearch:
         return chosen
 
 
-def moved(session: Session, mover: Mover) -> Move | None:
-    """Place all pods of a job anew that holds nothing; None where too few fit."""
-    found = session.place(replace(mover.job, previous=None))
-    if found is None or len(found.placements) < len(mover.placements):
-        return None
-    after = sorted(found.placements, key=lambda place: place.replica)
-    return Move(mover, tuple(after))
+def moved(session: Session, chosen: Sequence[Mover]) -> tuple[Move, ...] | Mover:
+    """Place all pods of jobs anew that hold nothing, one job after the other.
+
+    Else the first job of which too few pods fit.
+    """
+    moves = []
+    for mover in chosen:
+        found = session.place(replace(mover.job, previous=None))
+        if found is None or len(found.placements) < len(mover.placements):
+            return mover
+        after = sorted(found.placements, key=lambda place: place.replica)
+        moves.append(Move(mover, tuple(after)))
+    return tuple(sorted(moves, key=lambda move: move.mover.order))
 
 
 def keep_free(

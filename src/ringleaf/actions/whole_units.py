@@ -66,13 +66,8 @@ def emptied(
         if not is_vacant(cluster, unit):
             return None
         keep_free(statement, cluster, chosen, barred)
-        moves = []
-        for mover in chosen:
-            move = moved(session, mover)
-            if move is None:
-                return None
-            moves.append(move)
-    return Emptied(unit, tuple(sorted(moves, key=lambda move: move.mover.order)))
+        moves = moved(session, chosen)
+    return None if isinstance(moves, Mover) else Emptied(unit, moves)
 
 
 def take_over(statement: Statement, moves: Sequence[Move]) -> None:

@@ -8,6 +8,7 @@ none is made until half of the budget is available again.
 """
 
 from collections import deque
+from copy import copy
 from enum import StrEnum
 from math import inf
 from typing import Final
@@ -93,10 +94,10 @@ class IdleBudget:
 
     def account_at(self, now: float, idle: int) -> IdleAccount:
         """The same at *now*, if *idle* chips are kept since the last count."""
-        then = IdleBudget()
-        then._buckets, then.now = self._buckets.copy(), self.now
+        then = copy(self)
+        then._buckets = self._buckets.copy()  # noqa: SLF001 - its own
         then.count(now, idle)
-        return IdleAccount((*then._buckets,), self.is_spent, (*self._ended,))
+        return then.account
 
     def restore(self, account: IdleAccount) -> None:
         """Take over what the previous leader has written.

@@ -27,7 +27,7 @@ class MovedLately:
         """Pending jobs for which no moves were found."""
 
     def count(self, now: float, moves: int) -> None:
-        """So many *moves* begin *now*."""
+        """Note that a number of *moves* begins *now*."""
         self._moves.append((now, moves))
 
     def left(self, most: int, now: float) -> int:
