@@ -69,23 +69,24 @@ def test_a_class_that_is_left_is_next_when_an_earlier_job_joins_it() -> None:
     pending = PendingQueue()
     line = add(pending, "third", 3, 8)
     order = SearchOrder([add(pending, "second", 2, 4), line])
-    assert not order.precedes(line)
+    before = order.first_keys()
     add(pending, "first", 1, 8)
 
-    assert order.precedes(line)
+    assert line.front[0] < before[line.scheduling_key.queue]
     order.push_first(line)
 
     assert first_jobs(order) == ["first", "second"]
 
 
-def test_a_class_before_the_others_of_its_queue_precedes_them() -> None:
+def test_the_first_key_of_a_queue_is_that_of_the_job_that_is_next() -> None:
     pending = PendingQueue()
     line = add(pending, "second", 2, 8)
-    order = SearchOrder([line])
+    add(pending, "other", 1, 4, queue="p")
+    order = SearchOrder([line, add(pending, "third", 3, 4)])
+    (queue,) = order.first_keys()
 
-    assert order.precedes(add(pending, "first", 1, 4))
-    assert not order.precedes(add(pending, "third", 3, 2))
-    assert not order.precedes(add(pending, "other", 1, 4, queue="p"))
-    assert not order.precedes(line)
+    assert order.first_keys() == {queue: line.front[0]}
     pending.remove("second")
-    assert not order.precedes(pending.class_of("first"))
+    assert order.first_keys() == {queue: pending.class_of("third").front[0]}
+    pending.remove("third")
+    assert order.first_keys() == {}

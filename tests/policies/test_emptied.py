@@ -8,6 +8,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Demand, Effect, Taint
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.settings import Settings
+from ringleaf.policies.emptied import EmptyCluster
 from tests.leaves import A2, A3, SINGLE, common, hold, large, leaves, superpods
 
 CPU = Demand(resources=(("cpu", 4000),))
@@ -157,6 +158,29 @@ def test_it_is_kept_until_a_node_changes() -> None:
 
     assert session.impossible(job) is None
     assert session.impossible(replace(job, demand=CPU)) is not None
+
+
+def test_it_is_kept_for_as_many_requests_as_may_be_pending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pending jobs are looked at in turn: what is kept for some only is never met."""
+    looked: list[str] = []
+
+    def refusal(_empty: Cluster, job: Job, _settings: Settings) -> None:
+        looked.append(job.name)
+
+    monkeypatch.setattr("ringleaf.policies.emptied._refusal", refusal)
+    empty = EmptyCluster(nodes(1), Settings())
+    jobs = [
+        Job(f"j{i}", A2, 8, demand=Demand(resources=(("cpu", 1 + i),)))
+        for i in range(6_000)
+    ]
+
+    for _turn in range(2):
+        for job in jobs:
+            empty.refusal(job, job)
+
+    assert len(looked) == len(jobs)
 
 
 def test_the_cluster_itself_stays_as_it_is() -> None:

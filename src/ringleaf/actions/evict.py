@@ -154,12 +154,16 @@ def _add_preceding(cycle: Cycle, search: InterruptedSearch) -> None:
     looked at twice, so the search comes to its end whatever happens.
     """
     progress, classes = cycle.victim_search, search.classes
+    if not progress.failed_since:
+        return
+    first_keys = classes.first_keys()
     found = [
         job_class
         for job_class in progress.failed_since
         if job_class
+        and (first := first_keys.get(job_class.scheduling_key.queue)) is not None
+        and job_class.front[0] < first
         and job_class.front[1].job.name not in search.seen
-        and classes.precedes(job_class)
     ]
     found.sort(key=lambda job_class: job_class.front[0])
     for job_class in found:

@@ -79,10 +79,7 @@ class SearchOrder:
     def __contains__(self, job_class: EquivalenceClass) -> bool:
         return job_class in self._in
 
-    def precedes(self, job_class: EquivalenceClass) -> bool:
-        """Whether its first job is now before all others that are left of its queue."""
-        queue = job_class.scheduling_key.queue
-        if queue not in self._heaps:
-            return False
-        first = self._first(queue)
-        return first is not None and job_class.front[0] < first.front[0]
+    def first_keys(self) -> dict[str, JobKey]:
+        """The job order key of the job that is next in each queue."""
+        firsts = {queue: self._first(queue) for queue in self._heaps}
+        return {queue: first.front[0] for queue, first in firsts.items() if first}

@@ -39,9 +39,11 @@ from ringleaf.policies.room import min_chips
 
 HOWEVER_EMPTY: Final = "cannot start on this cluster, however empty"
 
-ENTRIES: Final = 4096
-"""Jobs of which is kept whether they can start."""
-BYTES: Final = 4 << 20
+ENTRIES: Final = 1 << 15
+"""Requests for which it is kept whether they can ever start: every pending job is
+asked about in turn, so too few entries would keep none."""
+BYTES: Final = 32 << 20
+"""Bytes of those requests."""
 
 
 class Impossible(Struct, frozen=True):
