@@ -44,6 +44,8 @@ class EquivalenceClass:
         """Why it is closed: what its first job found, or what its queue says."""
         self.searched: dict[str, int] = {}
         """Action -> the changes at which a search for victims last found none."""
+        self.front: tuple[JobKey, JobState]
+        """The first job with its key; there is none while the class is empty."""
         self._heap: list[tuple[JobKey, int, JobState]] = []
         self._serial: dict[str, int] = {}
 
@@ -67,6 +69,7 @@ class EquivalenceClass:
         """A job joins the class."""
         self._serial[job_state.job.name] = serial
         heappush(self._heap, (key, serial, job_state))
+        self._find_front()
 
     def remove(self, name: str) -> bool:
         """A job leaves the class; whether it was the last.
@@ -77,20 +80,22 @@ class EquivalenceClass:
         del self._serial[name]
         if not self._serial:
             self._heap.clear()  # whatever knows the class still
-        elif len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
+            del self.front
+            return True
+        if len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
             self._heap = [*filter(self._alive, self._heap)]
             heapify(self._heap)
-        return not self._serial
+        if self.front[1].job.name == name:
+            self._find_front()
+        return False
 
-    @property
-    def front(self) -> tuple[JobKey, JobState]:
-        """The first of it, with its key; the class must not be empty."""
-        heap, serials = self._heap, self._serial
-        while True:
-            key, serial, job_state = heap[0]
-            if serials.get(job_state.job.name) == serial:
-                return key, job_state
+    def _find_front(self) -> None:
+        """Drop entries of jobs that have left until the first is of one that has not."""
+        heap = self._heap
+        while not self._alive(heap[0]):
             heappop(heap)
+        key, _serial, job_state = heap[0]
+        self.front = key, job_state
 
     def _alive(self, entry: tuple[JobKey, int, JobState]) -> bool:
         return self._serial.get(entry[2].job.name) == entry[1]
