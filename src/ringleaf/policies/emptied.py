@@ -149,8 +149,9 @@ def _fits_network(
     empty: Cluster, request: Request, job: Job, settings: Settings
 ) -> bool:
     """Whether *job*, for which there are enough nodes, fits by its network rule."""
-    ranks, replicas = node_ranks(empty, request), job.ranks
+    replicas = job.ranks
     if request.network is Network.SWITCHES:
+        ranks = node_ranks(empty, request)
         found = switch_assignments(empty, job, settings, ranks, replicas)
         return found is not None
     if request.network is not Network.SUPERPODS or job.replicas == 1:
