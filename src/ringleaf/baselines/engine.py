@@ -223,9 +223,9 @@ class BaselineSession(Session):
         """Whether *job*, placed anew, would be placed now."""
         return self.would_place(job, RestartScope.JOB)
 
-    def impossible(self, job: Job) -> Impossible | None:
+    def impossible(self, job: Job, key: Job | None = None) -> Impossible | None:
         """Nothing: it follows other rules than those that would be tried."""
-        del job
+        del job, key
         return None
 
     def spots(self, job: Job, role: Role, pods: int) -> Spots | None:

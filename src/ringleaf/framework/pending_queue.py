@@ -90,7 +90,7 @@ class EquivalenceClass:
         return False
 
     def _find_front(self) -> None:
-        """Drop entries of jobs that have left until the first is of one that has not."""
+        """Drop entries of jobs that have left, down to one of a job that has not."""
         heap = self._heap
         while not self._alive(heap[0]):
             heappop(heap)

@@ -82,7 +82,8 @@ class Reports:
         """*why* a job is pending, or that it could not start on an empty cluster."""
         if why.cause not in PASSING or job_state.placements:
             return why
-        never = self._framework.session.impossible(job_state.job)
+        key = job_state.facts.key_without_run_time
+        never = self._framework.session.impossible(job_state.job, key)
         if never is None:
             return why
         return QueueReason(PendingCause.IMPOSSIBLE, why.queue, detail=never.words)

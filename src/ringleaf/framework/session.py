@@ -167,12 +167,13 @@ class Session:
         """Why *job* cannot be placed now; one that *runs* keeps its pods."""
         return explain_pending(self, job, request_of(job), hints=hints, runs=runs)
 
-    def impossible(self, job: Job) -> Impossible | None:
+    def impossible(self, job: Job, key: Job | None = None) -> Impossible | None:
         """Why a legal *job* could not start if the cluster were empty; None if it may.
 
-        What plugins say of nodes is left out: it may change with what runs there.
+        What plugins say of nodes is left out: it may change with what runs there. Jobs
+        with the same *key* get the same answer; without one, it is worked out.
         """
-        return self._empty.refusal(job, scheduling_key_of(job))
+        return self._empty.refusal(job, key or scheduling_key_of(job))
 
     def join(
         self,
