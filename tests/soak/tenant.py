@@ -121,7 +121,7 @@ class Tenant:
         acts: list[Callable[[], str]] = [
             *(self._run_a_pod, self._run_a_pod, self._garble, self._garble),
             *(self._lie, self._claim, self._ask_too_much, self._forge),
-            self._write_much,
+            *(self._write_much, self._write_many_containers),
             *(self._make_up_names, self._label, self._remove, self._remove_group),
         ]
         while not self._stopping.wait(self._dice.expovariate(1 / PAUSE_S)):
@@ -207,6 +207,13 @@ class Tenant:
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         }
         return self._pod("large pods", 0, notes, affinity=affinity)
+
+    def _write_many_containers(self) -> str:
+        """A pod of hundreds or thousands of containers."""
+        one = {"image": "none", "resources": {"limits": {"cpu": "1m"}}}
+        number = self._dice.choice((100, 4_000))
+        many = [{"name": f"c{i}", **one} for i in range(number)]
+        return self._pod("pods of many containers", 0, {}, containers=many)
 
     def _make_up_names(self) -> str:
         """A pod that asks for a resource, and for neighbours, of its own invention."""
