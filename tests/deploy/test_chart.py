@@ -460,6 +460,19 @@ def test_alerts_and_the_dashboard_are_rendered_as_they_are() -> None:
     ]
 
 
+def test_runbooks_are_where_the_chart_is_told_that_they_are() -> None:
+    page = "https://docs.example.com/metrics.html"
+    (rule,) = of_kind(
+        "PrometheusRule", *CASES["monitoring"], f"prometheusRule.runbookUrl={page}"
+    )
+
+    (group,) = rule["spec"]["groups"]
+    assert {
+        alert["annotations"]["runbook_url"].partition("#")[0]
+        for alert in group["rules"]
+    } == {page}
+
+
 def test_the_notes_say_what_to_do_next(bed: Testbed) -> None:
     def notes(*values: str) -> str:
         sets = [f"--set={value}" for value in values]

@@ -1,6 +1,7 @@
 """The dashboard is one that Grafana can load, and shows every metric of ours."""
 
 import json
+import re
 from typing import Any, Final
 
 import pytest
@@ -34,9 +35,32 @@ def test_it_has_what_grafana_needs() -> None:
     assert BOARD["title"]
     assert BOARD["schemaVersion"] >= 36
     assert "id" not in BOARD, "Grafana gives the number"
-    (variable,) = BOARD["templating"]["list"]
-    assert variable["name"] == "datasource"
-    assert (variable["type"], variable["query"]) == ("datasource", "prometheus")
+    source, *_others = BOARD["templating"]["list"]
+    assert source["name"] == "datasource"
+    assert (source["type"], source["query"]) == ("datasource", "prometheus")
+
+
+@pytest.mark.parametrize("name", ["queue", "namespace"])
+def test_a_variable_takes_its_values_from_a_metric_and_selects_in_panels(
+    name: str,
+) -> None:
+    (variable,) = [v for v in BOARD["templating"]["list"] if v["name"] == name]
+
+    assert variable["type"] == "query"
+    assert variable["datasource"] == SOURCE
+    assert all(map(served, metrics_in(variable["query"]["query"])))
+    assert variable["includeAll"]
+    assert [query for query in queries() if f"${name}" in query]
+
+
+def test_the_namespace_is_what_is_before_the_name_of_a_job() -> None:
+    (variable,) = [v for v in BOARD["templating"]["list"] if v["name"] == "namespace"]
+    pattern = variable["regex"].removeprefix("/").removesuffix("/").replace("\\/", "/")
+
+    assert [
+        found and found[1]
+        for found in (re.match(pattern, job) for job in ("a/b", "pod c/d", "e"))
+    ] == ["a", "c", None]
 
 
 def test_the_rows_tell_the_story_from_the_outside_in() -> None:
@@ -72,6 +96,7 @@ def test_a_panel_asks_the_chosen_source(panel: dict[str, Any]) -> None:
     refs = [target["refId"] for target in panel["targets"]]
 
     assert panel["title"]
+    assert panel["description"].endswith(".")
     assert panel["datasource"] == SOURCE
     assert all(target["datasource"] == SOURCE for target in panel["targets"])
     assert len(set(refs)) == len(refs) > 0
