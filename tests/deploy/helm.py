@@ -16,6 +16,8 @@ CHART: Final = ROOT / "deploy" / "chart" / "ringleaf"
 MANIFESTS: Final = ROOT / "deploy" / "manifests"
 NAME: Final = "ringleaf"
 NAMESPACE: Final = "ringleaf-system"
+READER: Final = f"{NAMESPACE}-{NAME}-reader"
+"""The role of people, which no account of the chart has."""
 EXEMPT: Final = "chipGuard.users={admin,limited}"
 """As the admin, tests play the device plugin, and tenants with bad objects; as limited,
 a scheduler with too few rights."""
@@ -77,8 +79,10 @@ def container(name: str, *values: str) -> Object:
 
 
 def rules(*values: str) -> Iterator[tuple[str, Object]]:
-    """Namespace (empty: all) and rule, of every role."""
+    """Namespace (empty: all) and rule, of every role but that of people."""
     for role in objects(*values):
+        if role["metadata"]["name"].endswith("-reader"):
+            continue
         if role["kind"] in ("Role", "ClusterRole"):
             for rule in role["rules"]:
                 yield role["metadata"].get("namespace", ""), rule

@@ -1,5 +1,8 @@
 """What the scheduler's account is refused, by review and by trying."""
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -10,7 +13,7 @@ import yaml
 from ringleaf.testbed.client import Client
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.source import TestbedError
-from tests.deploy.helm import ACCOUNT, NAMESPACE, install_rights
+from tests.deploy.helm import ACCOUNT, NAMESPACE, READER, install_rights, of_kind
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 OK, FORBIDDEN = 200, 403
@@ -155,3 +158,50 @@ def test_a_lease_is_listed_and_watched_by_its_name_only(scheduler: Client) -> No
     assert scheduler.request("GET", named)[0] == OK
     assert scheduler.request("GET", leases)[0] == FORBIDDEN
     scheduler.close()
+
+
+@pytest.fixture
+def viewer(testbed: Testbed) -> Iterator[Path]:
+    """A kubeconfig of an account that may view everything.
+
+    Here the parts of the role view are bound, as no controller puts it together.
+    """
+    install_rights(testbed)
+    path = "/api/v1/namespaces/default/serviceaccounts"
+    testbed.client.ask("POST", path, {"metadata": {"name": "viewer"}})
+    roles = "system:aggregate-to-view", READER
+    for role in roles:
+        given = f"--clusterrole={role}", "--serviceaccount=default:viewer"
+        testbed.kubectl("create", "clusterrolebinding", f"v-{role}", *given)
+    yield testbed.kubeconfig_of_account("default", "viewer")
+    for role in roles:
+        testbed.kubectl("delete", "clusterrolebinding", f"v-{role}")
+    testbed.client.ask("DELETE", f"{path}/viewer", None)
+
+
+@pytest.mark.parametrize("command", ["status", "faults", "explain job/none"])
+def test_an_account_that_may_view_everything_may_ask(
+    viewer: Path, command: str
+) -> None:
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "ringleaf", *command.split(), f"--kubeconfig={viewer}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    told = done.stdout + done.stderr
+    assert "not allowed" not in told
+    assert "403" not in told
+    assert done.returncode == (2 if "none" in command else 0), told
+
+
+def test_the_role_of_readers_becomes_a_part_of_the_role_view() -> None:
+    (role,) = [r for r in of_kind("ClusterRole") if r["metadata"]["name"] == READER]
+
+    label = "rbac.authorization.k8s.io/aggregate-to-view"
+    assert role["metadata"]["labels"][label] == "true"
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {
+        *("get", "list", "watch")
+    }
