@@ -19,7 +19,7 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.report.measures import value_of
 from ringleaf.simulator.clock import play
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.preset import USUAL
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.traces import read_trace
@@ -101,7 +101,7 @@ def conf_of(how: str) -> Conf:
 
 def played(study: Played, seed: int, how: str, kept: Path) -> Plain:
     """What one run comes to."""
-    on, metrics = site(study.cluster), Metrics()
+    on, metrics = site(study.cluster), RunMetrics()
     conf = conf_of(how)
     engine = Engine(on.nodes, on.leaves, on.queues, conf)
     play(Trial(on, study.workload(on, seed, how, kept), conf), engine, (metrics,))

@@ -34,7 +34,7 @@ from ringleaf.model.job_labels import Schema
 from ringleaf.model.moving import Moving
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.trial import Scheduler, Site, Trial, Work, Workload
+from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Site, Trial, Workload
 
 A2: Final = PRODUCTS["atlas-800t-a2"]
 NODES, PER_LEAF, GANG = 1024, 32, 256
@@ -88,7 +88,7 @@ def site() -> Site:
     return Site("churned", tuple(nodes))
 
 
-def works(load: float, seed: int) -> Iterator[Work]:
+def job_specs(load: float, seed: int) -> Iterator[JobSpec]:
     """The jobs of the churn, and the gang."""
     draw = np.random.default_rng([seed, 7])
     mean_chips = sum(w * c * n for w, (c, n) in zip(WEIGHTS, SIZES, strict=True))
@@ -102,7 +102,7 @@ def works(load: float, seed: int) -> Iterator[Work]:
         if gang_at is not None and at >= gang_at:
             large = Schema.LARGE_MODEL
             gang = Job("gang", A2, CHIPS, GANG, tor_affinity=large, created=at)
-            yield Work(gang, at, GANG_S)
+            yield JobSpec(gang, at, GANG_S)
             gang_at = float("inf")
         job = Job(
             f"job-{number:06}",
@@ -113,14 +113,14 @@ def works(load: float, seed: int) -> Iterator[Work]:
             created=at,
             moving=MOVING,
         )
-        yield Work(job, at, runs_s)
+        yield JobSpec(job, at, runs_s)
         number += 1
         at += float(draw.exponential(gap_s / (BUSY if at < BUSY_S else load)))
 
 
 def trial(load: float, seed: int, conf: Conf) -> Trial:
     """The churn and the gang, under *conf*."""
-    jobs = Workload("churn", "made up", partial(works, load, seed), 0, CHURN_S)
+    jobs = Workload("churn", "made up", partial(job_specs, load, seed), 0, CHURN_S)
     return Trial(site(), jobs, conf, seed=seed)
 
 
@@ -133,30 +133,32 @@ class Watch:
         self.told = ""
         self.lost_chip_s = 0.0
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
 
     def passes(self, since: float, now: float) -> None:
         """Time passes."""
 
-    def arrives(self, work: Work, now: float) -> None:
+    def arrives(self, spec: JobSpec, now: float) -> None:
         """A job arrives."""
-        if work.job.name == "gang":
+        if spec.job.name == "gang":
             self.arrived = now
 
-    def starts(self, work: Work, _placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, _placements: Sequence[Placement], now: float
+    ) -> None:
         """Pods start."""
-        if work.job.name == "gang" and self.started < 0:
+        if spec.job.name == "gang" and self.started < 0:
             self.started = now
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
         """Pods are gone."""
 
-    def loses(self, work: Work, seconds: float, _now: float) -> None:
+    def loses(self, spec: JobSpec, seconds: float, _now: float) -> None:
         """Work of a moved job is lost: nothing else ends jobs here."""
-        self.lost_chip_s += seconds * work.job.chips * work.job.replicas
+        self.lost_chip_s += seconds * spec.job.chips * spec.job.replicas
 
-    def ends(self, work: Work, now: float) -> None:
+    def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over."""
 
     def says(self, said: Instruction, _now: float) -> None:

@@ -34,7 +34,7 @@ from ringleaf.model.job_labels import Schema
 from ringleaf.report.measures import value_of
 from ringleaf.simulator.saturation import Fill, churn_fill, static_fill
 from ringleaf.simulator.sites import site
-from ringleaf.simulator.trial import Site, Work
+from ringleaf.simulator.trial import JobSpec, Site
 from ringleaf.simulator.workloads import workload
 from ringleaf.study.figures import mean_of, paired
 
@@ -170,10 +170,10 @@ IN_CHURN: Final = ("doublings", "any size")
 """Of published mixes a few jobs run for weeks, so that no churn of them is steady."""
 
 
-def mixed(mix: str, on: Site, seed: int) -> list[Work]:
+def mixed(mix: str, on: Site, seed: int) -> list[JobSpec]:
     """Jobs of a mix: a preset, or gangs of which each size asks for as many nodes."""
     if mix not in IN_CHURN:
-        return list(workload(mix, on, seed=seed, load=1.0, jobs=DRAWN).works())
+        return list(workload(mix, on, seed=seed, load=1.0, jobs=DRAWN).job_specs())
     draws = np.random.default_rng(np.random.SeedSequence([seed, *mix.encode()]))
     every = np.arange(1, WIDEST + 1)
     sizes = every if mix == "any size" else every[(every & (every - 1)) == 0]
@@ -181,7 +181,7 @@ def mixed(mix: str, on: Site, seed: int) -> list[Work]:
     times = draws.exponential(3600.0, DRAWN).tolist()
     made_of = on.nodes[0].product
     return [
-        Work(
+        JobSpec(
             Job(f"{n}", made_of, 8, size, tor_affinity=Schema.LARGE_MODEL), 0.0, runs_s
         )
         for n, (size, runs_s) in enumerate(zip(nodes, times, strict=True))
@@ -241,12 +241,12 @@ def filled(  # noqa: PLR0917 - what a fill depends on
     if path.exists():
         return msgspec.json.decode(path.read_bytes(), type=Fill)
     on = site(f"leaf-spine-512:leaf={leaf}")
-    works = mixed(mix, on, seed)
+    job_specs = mixed(mix, on, seed)
     scheduler = baseline(policy, seed=seed)(on.nodes, on.leaves, on.queues)
     if way == "static":
-        found = static_fill(on, works, scheduler, seed)
+        found = static_fill(on, job_specs, scheduler, seed)
     else:
-        found = churn_fill(on, works, scheduler, seed, jobs=CHURN_JOBS)
+        found = churn_fill(on, job_specs, scheduler, seed, jobs=CHURN_JOBS)
     _write(path, found)
     return found
 
@@ -280,9 +280,9 @@ def against_best(kept: Path, mix: str, leaves: int, leaf: int, seed: int) -> Pla
         found: Plain = msgspec.json.decode(path.read_bytes())
         return found
     on = site(f"leaf-spine-512:leaf={leaf},nodes={leaf * leaves}")
-    works = list(_demanded(mixed(mix, on, seed), 1.3 * len(on.nodes)))
-    case = Case(mix, leaves, leaf, [work.job.replicas for work in works])
-    nodes = {name: _taken(on, works, name, seed) for name in (*BEST_OF, FREE)}
+    job_specs = list(_demanded(mixed(mix, on, seed), 1.3 * len(on.nodes)))
+    case = Case(mix, leaves, leaf, [spec.job.replicas for spec in job_specs])
+    nodes = {name: _taken(on, job_specs, name, seed) for name in (*BEST_OF, FREE)}
     most, ours = largest(case), max(nodes[name] for name in BEST_OF)
     top, proven = most, True
     if ours < most:
@@ -292,22 +292,22 @@ def against_best(kept: Path, mix: str, leaves: int, leaf: int, seed: int) -> Pla
     return found
 
 
-def _taken(on: Site, works: Sequence[Work], policy: str, seed: int) -> int:
-    """Nodes that a policy gives to all of *works* that find a place."""
+def _taken(on: Site, job_specs: Sequence[JobSpec], policy: str, seed: int) -> int:
+    """Nodes that a policy gives to all of *job_specs* that find a place."""
     scheduler = baseline(policy, seed=seed)(on.nodes, on.leaves, on.queues)
-    found = static_fill(on, works, scheduler, seed, demand=inf)
+    found = static_fill(on, job_specs, scheduler, seed, demand=inf)
     return round(len(on.nodes) * found.allocated)
 
 
-def _demanded(works: Sequence[Work], nodes: float) -> Iterator[Work]:
-    """The first of *works* that ask for so many nodes; all ask for whole ones."""
+def _demanded(job_specs: Sequence[JobSpec], nodes: float) -> Iterator[JobSpec]:
+    """The first of *job_specs* that ask for so many nodes; all ask for whole ones."""
     asked = 0
-    for work in works:
+    for spec in job_specs:
         if asked >= nodes:
             break
-        assert work.job.chips == work.job.product.chips
-        asked += work.job.replicas
-        yield work
+        assert spec.job.chips == spec.job.product.chips
+        asked += spec.job.replicas
+        yield spec
 
 
 # The best choice of leaves.
@@ -340,9 +340,9 @@ def _below(mix: str, leaf: int) -> dict[str, Any]:
 
 def churned(mix: str, on: Site, seed: int) -> list[Gang]:
     """The gangs that come in a churn fill with this seed."""
-    works = mixed(mix, on, seed)
-    sizes = [work.job.replicas for work in works]
-    runs = [work.runs_s for work in works]
+    job_specs = mixed(mix, on, seed)
+    sizes = [spec.job.replicas for spec in job_specs]
+    runs = [spec.runs_s for spec in job_specs]
     return came(sizes, runs, nodes=len(on.nodes), seed=seed, jobs=CHURN_JOBS)
 
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from ringleaf.baselines.registry import baseline
 from ringleaf.cli.main import COLLECT_AFTER
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.metrics.cost import peak_memory_bytes
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.traces import read_trace
@@ -57,7 +57,7 @@ def play(place: Site, jobs: Workload) -> list[Mark]:
     gc.collect()
     begun = process_time()
     engine = make(place.nodes, place.leaves, place.queues, trial.conf)
-    clock = Clock(trial, engine, [Metrics()])
+    clock = Clock(trial, engine, [RunMetrics()])
     marks = [Mark(0, 0.0, peak_memory_bytes())]
     while clock.step():
         if clock.tally.over >= marks[-1].jobs + WINDOW:

@@ -5,20 +5,20 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed.browser import Page, browsing, find_chromium
+from ringleaf.testbed.browser import Tab, browsing, find_chromium
 
 NO_BROWSER: Final = "no Chromium (hint: apt-get install chromium)"
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Page]:
+def chromium() -> Iterator[Tab]:
     """A page in a browser, for all tests of a module."""
     with browsing() as page:
         yield page
 
 
 @pytest.fixture
-def browser(chromium: Page) -> Page:
+def browser(chromium: Tab) -> Tab:
     """The page, with no error on it."""
     chromium.errors.clear()
     return chromium

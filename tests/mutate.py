@@ -35,7 +35,7 @@ TABLES = {
     "ringleaf.policies.products": ["tests/policies/test_products.py"],
     "ringleaf.model.decision": ["tests/policies/test_words.py"],
     "ringleaf.policies.words": ["tests/policies/test_words.py"],
-    "ringleaf.simulator.tenants": ["tests/simulator/test_tenants.py"],
+    "ringleaf.simulator.running_jobs": ["tests/simulator/test_tenants.py"],
     "ringleaf.simulator.format": ["tests/simulator/test_scenario.py"],
 }
 THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.py"]
@@ -55,7 +55,13 @@ ONLY = {
     },
     "ringleaf.model.decision": {"Reason", "REASON_WORDS"},
     "ringleaf.policies.words": {"SAME_EVERYWHERE"},
-    "ringleaf.simulator.tenants": {"CROSSED_BY", "RANK", "BLOCK", "STATE", "HEALTH"},
+    "ringleaf.simulator.running_jobs": {
+        "CROSSED_BY",
+        "RANK",
+        "BLOCK",
+        "STATE",
+        "HEALTH",
+    },
     "ringleaf.simulator.format": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
 }
 

@@ -12,10 +12,10 @@ from ringleaf.framework.instruction import Bind, Report, Verdict
 from ringleaf.model.job import Job
 from ringleaf.simulator.clock import play as play_trial
 from ringleaf.simulator.ledger import Ledger
-from ringleaf.simulator.metrics import Metrics
-from ringleaf.simulator.trial import Happening
+from ringleaf.simulator.metrics import RunMetrics
+from ringleaf.simulator.trial import TimedEvent
 from tests.baselines.stage import A2, A3, Stage, drawn, started, under_leaves
-from tests.simulator.trials import trial, work
+from tests.simulator.trials import spec, trial
 
 FULL = "####|####"
 
@@ -146,9 +146,9 @@ def test_a_gang_waits_until_it_is_whole_and_its_pods_hold_chips_in_vain(
     tmp_path: Path,
 ) -> None:
     """On two nodes x runs until 100 s; a has one pod at 10 s and both at 100 s."""
-    works = [work("x", 0, 100), work("a", 10, 50, replicas=2), work("z", 200, 1)]
-    played = trial(2, works, under=1)
-    metrics, ledger, path = Metrics(), Ledger(), tmp_path / "jobs.csv"
+    job_specs = [spec("x", 0, 100), spec("a", 10, 50, replicas=2), spec("z", 200, 1)]
+    played = trial(2, job_specs, under=1)
+    metrics, ledger, path = RunMetrics(), Ledger(), tmp_path / "jobs.csv"
     ledger.open(path)
 
     site = played.site
@@ -169,9 +169,9 @@ def test_a_gang_waits_until_it_is_whole_and_its_pods_hold_chips_in_vain(
 
 def test_pods_that_are_lost_before_their_gang_is_whole_hold_nothing() -> None:
     """The node of the one pod of a that is placed goes at 50 s."""
-    works = [work("x", 0, 300), work("a", 10, 50, replicas=2), work("z", 200, 1)]
-    played = trial(2, works, happenings=[Happening(50, NodesGone(("n001",)))])
-    metrics = Metrics()
+    job_specs = [spec("x", 0, 300), spec("a", 10, 50, replicas=2), spec("z", 200, 1)]
+    played = trial(2, job_specs, timed_events=[TimedEvent(50, NodesGone(("n001",)))])
+    metrics = RunMetrics()
 
     site = played.site
     scheduler = baseline("kube-scheduler")(site.nodes, site.leaves)

@@ -7,10 +7,10 @@ import pytest
 
 from ringleaf.baselines import optimum
 from ringleaf.baselines.optimum import (
-    Gang,
     Leaves,
     NotInstalled,
     Optimum,
+    WholeNodeGang,
     best_together,
     one_by_one,
 )
@@ -49,7 +49,11 @@ def test_it_starts_the_jobs_that_are_most_together() -> None:
 
 def test_first_come_first_served_leaves_nodes_that_it_uses() -> None:
     free = leaves(4, 3)
-    gangs = [Gang(3, inside=True), Gang(1, inside=True), Gang(4, inside=True)]
+    gangs = [
+        WholeNodeGang(3, inside=True),
+        WholeNodeGang(1, inside=True),
+        WholeNodeGang(4, inside=True),
+    ]
 
     assert nodes(one_by_one(leaves(4, 2), gangs)) < nodes(
         best_together(leaves(4, 2), gangs)
@@ -59,7 +63,7 @@ def test_first_come_first_served_leaves_nodes_that_it_uses() -> None:
 
 def test_no_leaf_is_crossed_by_two_jobs() -> None:
     """Two jobs of six cross; they share no leaf of four, so only one starts."""
-    gangs = [Gang(6, inside=False), Gang(6, inside=False)]
+    gangs = [WholeNodeGang(6, inside=False), WholeNodeGang(6, inside=False)]
 
     assert nodes(best_together(leaves(4, 4, 4), gangs)) == 6
     assert nodes(best_together(leaves(4, 4, 4, 4), gangs)) == 12
@@ -85,7 +89,7 @@ def test_parts_of_nodes_are_placed_by_the_chip_rules() -> None:
 def test_it_is_never_worse_than_first_come_first_served(seed: int) -> None:
     draw = np.random.default_rng(seed)
     free = leaves(*draw.integers(0, 5, 8).tolist())
-    gangs = [Gang(int(n), inside=n < 4) for n in draw.integers(1, 9, 12)]
+    gangs = [WholeNodeGang(int(n), inside=n < 4) for n in draw.integers(1, 9, 12)]
 
     together = best_together(free, gangs)
 

@@ -6,7 +6,7 @@ import pytest
 
 from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES, DEPLOYED, baseline
-from ringleaf.simulator.bookmark import load, save
+from ringleaf.simulator.checkpoint import load, save
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.trial import Trial
 from tests.simulator.trials import Diary, busy, lines

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from ringleaf.cli.command import Argument, Command, Option, given
+from ringleaf.cli.command import Command, Option, Positional, given
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.usage import help_of
 
@@ -30,8 +30,8 @@ SEEN: dict[str, Any] = {}
 
 
 def paint(
-    wall: Annotated[str, Argument("WALL", "The wall to paint.")],
-    other: Annotated[str | None, Argument("OTHER", "One more.")] = None,
+    wall: Annotated[str, Positional("WALL", "The wall to paint.")],
+    other: Annotated[str | None, Positional("OTHER", "One more.")] = None,
     *,
     width: Annotated[float, Option("M", "Width.", short="-w", least=0)] = 1.5,
     name: Annotated[list[str] | None, Option("NAME", "Painters.")] = None,

@@ -15,7 +15,7 @@ from rich.console import Console
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.cli import compare, simulate
-from ringleaf.cli.compare import asked_of, crew_of
+from ringleaf.cli.compare import executor_of, run_requests
 from ringleaf.report.measures import measure_of, value_of
 from ringleaf.report.results import Results
 from ringleaf.study.compare import compared
@@ -389,7 +389,9 @@ def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
 
 
 def test_blanks_between_policies_mean_nothing() -> None:
-    found = asked_of(simulate.Wanted("x"), ["ringleaf, best-fit ", " random"], 1)
+    found = run_requests(
+        simulate.SimulationRequest("x"), ["ringleaf, best-fit ", " random"], 1
+    )
 
     assert [each.policy for each in found] == ["ringleaf", "best-fit", "random"]
 
@@ -398,7 +400,7 @@ def test_there_is_a_process_for_every_core_also_where_only_their_number_is_known
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def workers() -> object:
-        crew = crew_of(None)
+        crew = executor_of(None)
         return crew.keywords["workers"] if isinstance(crew, partial) else 1
 
     assert workers() == len(os.sched_getaffinity(0))
@@ -544,7 +546,7 @@ def test_where_jobs_wait_for_days_that_is_said_with_what_to_try(
 def test_what_is_advised_depends_on_the_size_of_the_cluster(
     name: str, chips: int, hint: str
 ) -> None:
-    wanted = simulate.Wanted("x", workload=name)
+    wanted = simulate.SimulationRequest("x", workload=name)
 
     told = simulate.on_long([[sized(9e5, 9e5)]], 0.9, chips, wanted)
 
@@ -651,7 +653,7 @@ def sized(
 def test_where_only_large_gangs_wait_for_days_the_warning_names_them(
     policies: list[list[dict[str, Any]]], told: str
 ) -> None:
-    warning = simulate.on_long(policies, 0.9, 4096, simulate.Wanted("x"))
+    warning = simulate.on_long(policies, 0.9, 4096, simulate.SimulationRequest("x"))
 
     assert told in warning
     assert bool(warning) is bool(told)

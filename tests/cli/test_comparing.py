@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from ringleaf.cli import comparing
-from ringleaf.cli.comparing import Stage, play_telling
-from ringleaf.cli.simulating import SHARED, WELL, Map, Moment, moment_of
+from ringleaf.cli import comparison_screen
+from ringleaf.cli.comparison_screen import ComparisonScreen, play_telling
+from ringleaf.cli.simulation_screen import SHARED, WELL, Map, Moment, moment_of
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 from tests.report.made import plain_run
-from tests.simulator.trials import engine, trial, work
+from tests.simulator.trials import engine, spec, trial
 
 HALF = Moment(
     now=93_600,
@@ -40,12 +40,12 @@ def console(height: int = 24, width: int = 80) -> Console:
     )
 
 
-def leave(stage: Stage, mark: str, moment: Moment) -> None:
+def leave(stage: ComparisonScreen, mark: str, moment: Moment) -> None:
     assert stage.folder is not None
     (Path(stage.folder) / mark).write_bytes(msgspec.json.encode(moment))
 
 
-def lines(stage: Stage, width: int = 80) -> list[str]:
+def lines(stage: ComparisonScreen, width: int = 80) -> list[str]:
     out = StringIO()
     Console(file=out, width=width).print(stage.drawn())
     return [line.rstrip() for line in out.getvalue().splitlines()]
@@ -53,7 +53,7 @@ def lines(stage: Stage, width: int = 80) -> list[str]:
 
 def test_the_screen_tells_how_every_policy_stands() -> None:
     use, leaves = {"utilisation": 0.75}, {"conflicts": 0.5}
-    with Stage("small on small", CASTS, console()) as stage:
+    with ComparisonScreen("small on small", CASTS, console()) as stage:
         for mark in ("a0", "a1"):
             stage.heard(mark, plain_run("ringleaf", use=use, leaves=leaves))
         stage.heard("b0", plain_run("best-fit"))
@@ -75,7 +75,9 @@ def test_the_screen_tells_how_every_policy_stands() -> None:
 
 
 def test_a_low_terminal_has_no_room_for_maps_and_a_wide_one_for_longer_bars() -> None:
-    with Stage("small on small", CASTS, console(height=13, width=120)) as stage:
+    with ComparisonScreen(
+        "small on small", CASTS, console(height=13, width=120)
+    ) as stage:
         leave(stage, "a0", HALF)
 
         found = lines(stage, 120)
@@ -87,7 +89,7 @@ def test_a_low_terminal_has_no_room_for_maps_and_a_wide_one_for_longer_bars() ->
 def test_nothing_is_shown_nor_left_where_there_is_no_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with Stage("small on small", CASTS) as stage:
+    with ComparisonScreen("small on small", CASTS) as stage:
         assert stage.folder is None
         stage.heard("a0", plain_run("ringleaf"))
 
@@ -95,7 +97,7 @@ def test_nothing_is_shown_nor_left_where_there_is_no_terminal(
 
 
 def test_the_folder_is_gone_afterwards() -> None:
-    with Stage("small on small", CASTS, console()) as stage:
+    with ComparisonScreen("small on small", CASTS, console()) as stage:
         folder = Path(str(stage.folder))
         assert folder.is_dir()
 
@@ -104,16 +106,16 @@ def test_the_folder_is_gone_afterwards() -> None:
 
 def crossing() -> Clock:
     """Two gangs that meet under a leaf, and a hundred small jobs after them."""
-    works = [work("a", 0, 1e6, 8, 5), work("b", 0, 1e6, 8, 5)]
-    works += [work(f"c{n}", n + 1, 0.5, 1) for n in range(100)]
-    played = trial(12, works)
-    return Clock(played, engine(played), [Metrics()])
+    job_specs = [spec("a", 0, 1e6, 8, 5), spec("b", 0, 1e6, 8, 5)]
+    job_specs += [spec(f"c{n}", n + 1, 0.5, 1) for n in range(100)]
+    played = trial(12, job_specs)
+    return Clock(played, engine(played), [RunMetrics()])
 
 
 def test_a_run_leaves_word_of_how_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "LEAST_S", 0.0)
+    monkeypatch.setattr(comparison_screen, "LEAST_S", 0.0)
     play_telling(crossing(), tmp_path / "mark-1.0")
 
     (word,) = tmp_path.iterdir()

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ringleaf.cli import demo
 from ringleaf.cli.init import write_starter
-from ringleaf.report.measures import Table
+from ringleaf.report.measures import MeasureTable
 from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import in_a_sentence
 from tests.cli.conftest import Ringleaf
@@ -129,7 +129,7 @@ def test_where_others_are_better_the_demo_says_so() -> None:
 def test_the_first_sentence_tells_what_is_usual_and_the_best_baseline() -> None:
     use = (0.5,) * 5
     one, two = (
-        in_a_sentence(Table(results(waits=waits, uses=use)))
+        in_a_sentence(MeasureTable(results(waits=waits, uses=use)))
         for waits in ((60, 60, 390, 90, 90), (60, 390, 45, 50, 90))
     )
 
@@ -143,4 +143,4 @@ def test_the_first_sentence_tells_what_is_usual_and_the_best_baseline() -> None:
         "with kueue, the best baseline (25 % less)."
     )
     nothing = Results([plain_run(policy, 1) for policy in demo.POLICIES])
-    assert in_a_sentence(Table(nothing)) is None
+    assert in_a_sentence(MeasureTable(nothing)) is None

@@ -16,7 +16,7 @@ from ringleaf.kube.look import Look
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.simulator.anonymous import Names, anonymous
 from ringleaf.simulator.dump import scenario_of, state_of, written
-from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.run import ScenarioRun, run
 from ringleaf.simulator.scenario import load
 from tests.effort import assert_reached, examples
 from tests.kube.stage import LEARNING, Stage, node
@@ -76,7 +76,7 @@ def verdict(
     return "waiting", decision.missing, dict(decision.reasons), *own
 
 
-def from_dump(look: Look, *, hidden: bool) -> tuple[Run, Names | None, bytes]:
+def from_dump(look: Look, *, hidden: bool) -> tuple[ScenarioRun, Names | None, bytes]:
     state, names = state_of(look.events), None
     if hidden:
         state, names = anonymous(state)

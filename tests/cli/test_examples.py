@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ringleaf.cli.command import Command
+from ringleaf.cli.explain_live import target_of
 from ringleaf.cli.main import COMMANDS
 from ringleaf.cli.registry import find
-from ringleaf.cli.standing import target_of
 from ringleaf.simulator.scenario import load
 from tests.cli.conftest import Ringleaf
 

@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from ringleaf.cli.later import Start
+from ringleaf.cli.explain_run import help_lines
 from ringleaf.cli.live import moment
-from ringleaf.cli.outlook import help_lines
+from ringleaf.cli.start_estimate import Start
 from tests.cli.conftest import Ringleaf
 
 Write = Callable[[str], str]

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from ringleaf.cli.damage import Damage, adopt
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.faults import Faults, Wanted, faults_in, rows_of
+from ringleaf.cli.fault_view import FaultView, adopt
+from ringleaf.cli.faults import FaultQuery, FaultScreen, faults_in, rows_of
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (
@@ -85,7 +85,7 @@ def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: 
 def told_of(engine: Engine, fault: Fault) -> list[str]:
     """What one fault means for pods."""
     engine.fault_log.restore([fault], 5.0)
-    (told,) = Damage(engine, 5.0).plain()["faults"]
+    (told,) = FaultView(engine, 5.0).plain()["faults"]
     lines: list[str] = told["means"]
     return lines
 
@@ -141,7 +141,7 @@ def test_a_node_that_is_gone_is_more_than_not_ready() -> None:
 
     engine.handle_all([NodesGone(("n0",))], 2.0)
 
-    (told,) = Damage(engine, 2.0).plain()["faults"]
+    (told,) = FaultView(engine, 2.0).plain()["faults"]
     assert (told["where"], told["words"]) == ("n0", "gone")
 
 
@@ -182,7 +182,7 @@ def test_only_pods_that_hold_the_chip_are_on_its_fault() -> None:
 
     engine.handle_all([NodesChanged((replace(N0, unhealthy=0b1010),))], 2.0)
 
-    first, second = Damage(engine, 5.0).plain()["faults"]
+    first, second = FaultView(engine, 5.0).plain()["faults"]
     assert (first["part"], first["pods"]) == ("chip 1", {"a": [0]})
     assert second["means"] == ["no pod is affected"]
 
@@ -190,7 +190,7 @@ def test_only_pods_that_hold_the_chip_are_on_its_fault() -> None:
 def stage_of(job: Job = A, now: float = 10.0, **more: Any) -> tuple[str, str]:  # noqa: ANN401
     engine = engine_with(job)
     repair_in(engine, **more)
-    (repair,) = Damage(engine, now).plain()["repairs"]
+    (repair,) = FaultView(engine, now).plain()["repairs"]
     return repair["stage"], repair["waits-for"]
 
 
@@ -201,7 +201,7 @@ def test_a_repair_says_how_far_it_is_and_what_it_waits_for() -> None:
     assert stage_of(deleted={0, 1}) == ("placing", "places for 1 pod")
     gone = Engine((N0,), conf=DEFAULT.quiet)
     repair_in(gone)
-    assert Damage(gone, 9.0).plain()["repairs"][0]["stage"] == "gone"
+    assert FaultView(gone, 9.0).plain()["repairs"][0]["stage"] == "gone"
 
 
 def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
@@ -222,7 +222,7 @@ def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
         engine = engine_with(job, nodes=nodes)
         repair_in(engine, stuck_at=6.0)
         due = "now" if block == 16 else "in 5 s"
-        assert Damage(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
+        assert FaultView(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
             f"a place for its pods, for 7 s; then {next_one} is deleted, {due}"
         )
 
@@ -232,7 +232,7 @@ def test_one_whose_pods_end_says_when_they_are_made_to() -> None:
     repair_in(engine)
     engine.handle_all([PodsEnding("a", (0,))], 1.0)
 
-    (told,) = Damage(engine, 801.0).plain()["repairs"]
+    (told,) = FaultView(engine, 801.0).plain()["repairs"]
 
     assert told["stage"] == "ending"
     assert told["waits-for"] == "1 pod to end, by force in 100 s"
@@ -244,7 +244,7 @@ def test_the_brake_counts_what_was_deleted_a_while_ago() -> None:
         record = Record(1.0, deleted=(0,), deleted_at=at)
         engine.handle_all([RepairKnown(name, record)], 60.0)
 
-    brake = Damage(engine, 70.0).plain()["rate-limit"]
+    brake = FaultView(engine, 70.0).plain()["rate-limit"]
 
     assert brake == {
         "engaged": False,
@@ -292,15 +292,15 @@ def test_lives_are_read_as_they_were_written() -> None:
 # A cluster.
 
 
-def look_of(stage: Stage, lives: Lives, wanted: Wanted | None = None) -> Plain:
+def look_of(stage: Stage, lives: Lives, wanted: FaultQuery | None = None) -> Plain:
     world = observed(stage)
-    return faults_in(Look(world, stage.now), world, lives, wanted or Wanted())
+    return faults_in(Look(world, stage.now), world, lives, wanted or FaultQuery())
 
 
 def shown(found: Plain, **more: Any) -> list[str]:  # noqa: ANN401
     console = Console(width=80, highlight=False, color_system=None)
     with console.capture() as capture:
-        console.print(Faults(found, **more))
+        console.print(FaultScreen(found, **more))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -348,7 +348,7 @@ def test_lives_that_were_written_down_are_shown() -> None:
         is_there=True,
     )
 
-    lines = shown(look_of(stage, lives, Wanted(recovered=True)))
+    lines = shown(look_of(stage, lives, FaultQuery(recovered=True)))
 
     assert "2 faults on 2 nodes, 1 recovered, 1 node quarantined" in lines[0]
     text = "\n".join(lines)
@@ -369,11 +369,11 @@ def test_faults_of_one_node_or_one_job_can_be_asked_for() -> None:
         is_there=True,
     )
 
-    found = look_of(stage, lives, Wanted(node=other))
+    found = look_of(stage, lives, FaultQuery(node=other))
     assert [each["where"] for each in found["faults"]] == [other]
     assert [each["node"] for each in found["quarantined"]] == [other]
     for name in ("p", "job/p", "default/p", "pod default/p"):
-        found = look_of(stage, lives, Wanted(job=name, namespace="default"))
+        found = look_of(stage, lives, FaultQuery(job=name, namespace="default"))
         assert [each["where"] for each in found["faults"]] == [where]
         assert not found["quarantined"]
 
@@ -381,17 +381,20 @@ def test_faults_of_one_node_or_one_job_can_be_asked_for() -> None:
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
-        (Wanted(node="nope"), "--node is 'nope', want the name of a node"),
-        (Wanted(job="nope"), "--job is 'nope', want the name of a job; hint: there is"),
+        (FaultQuery(node="nope"), "--node is 'nope', want the name of a node"),
+        (
+            FaultQuery(job="nope"),
+            "--job is 'nope', want the name of a job; hint: there is",
+        ),
     ],
 )
-def test_names_that_nobody_has_are_refused(wanted: Wanted, told: str) -> None:
+def test_names_that_nobody_has_are_refused(wanted: FaultQuery, told: str) -> None:
     with pytest.raises(BadUse, match=told):
         look_of(Stage("a"), Lives(), wanted)
 
 
 def test_a_job_that_ends_while_somebody_looks_is_not_refused() -> None:
-    wanted = Wanted(job="a")
+    wanted = FaultQuery(job="a")
     wanted.check({"faults": [], "repairs": []}, (), ["a"])
 
     wanted.check({"faults": [], "repairs": []}, (), [])
@@ -414,7 +417,7 @@ def test_what_could_not_be_read_is_said() -> None:
 
 
 def screen_of(engine: Engine, now: float = 10.0, **more: Any) -> list[str]:  # noqa: ANN401
-    return shown(Damage(engine, now).plain() | {"names": {"a": "A"}}, **more)
+    return shown(FaultView(engine, now).plain() | {"names": {"a": "A"}}, **more)
 
 
 def test_a_storm_is_one_row_for_each_node_and_the_brake_says_so() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ringleaf.cli.explain_live import explain_in, target_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import recalled
-from ringleaf.cli.standing import explain_in, target_of
-from ringleaf.cli.submitted import Answer, plain_answer, print_answer, submit
+from ringleaf.cli.plan_manifest import ManifestPlan, plain_answer, print_answer, submit
 from ringleaf.engine.event import RepairKnown, RunTimesKnown
 from ringleaf.framework.instruction import Report
 from ringleaf.framework.run_times import RunSeries
@@ -42,7 +42,7 @@ def gang(name: str, pods: int, chips: int = 8) -> list[Plain]:
     return [group, *(manifest(f"{name}-{i}", chips, name) for i in range(pods))]
 
 
-def asked(stage: Stage, *documents: Plain) -> Answer:
+def asked(stage: Stage, *documents: Plain) -> ManifestPlan:
     world, now = stage.world, stage.now
     reader = Reader("default", ("ringleaf",), world.priority_classes, now)
     return submit(Look(world, now), reader.read(documents_of(documents)))

@@ -14,14 +14,14 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli import simulate as module
-from ringleaf.cli.simulated import lasting
-from ringleaf.cli.simulating import LEAST_S, Screen
+from ringleaf.cli.simulation_screen import LEAST_S, SimulationScreen
+from ringleaf.cli.simulation_summary import lasting
 from ringleaf.engine.event import NodesChanged
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.trial import Happening
+from ringleaf.simulator.trial import TimedEvent
 from tests.cli.conftest import Ringleaf
 from tests.docs.pages import ROOT
-from tests.simulator.trials import engine, node, trial, work
+from tests.simulator.trials import engine, node, spec, trial
 
 SMALL = (
     "--cluster",
@@ -376,15 +376,15 @@ def test_without_results_an_interrupted_run_is_not_kept(
 def drawn(clock: Clock, after_s: float = 1.0) -> str:
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=100, color_system=None)
-    screen = Screen(clock, "ringleaf", console)
+    screen = SimulationScreen(clock, "ringleaf", console)
     console.print(screen.drawn(screen._began + after_s))  # noqa: SLF001
     return out.getvalue()
 
 
 def test_the_screen_shows_time_jobs_chips_and_leaves() -> None:
-    down = Happening(5, NodesChanged((node(7, ready=False),)))
-    works = [work("a", 0, 2e5, replicas=3), work("b", 0, 10), work("c", 1, 9, 8, 9)]
-    played = trial(8, works, happenings=[down])
+    down = TimedEvent(5, NodesChanged((node(7, ready=False),)))
+    job_specs = [spec("a", 0, 2e5, replicas=3), spec("b", 0, 10), spec("c", 1, 9, 8, 9)]
+    played = trial(8, job_specs, timed_events=[down])
     clock = Clock(played, engine(played))
     while clock.step(100_000):
         pass
@@ -405,12 +405,12 @@ def test_the_screen_shows_time_jobs_chips_and_leaves() -> None:
 
 
 def test_a_screen_is_drawn_on_a_terminal_now_and_then() -> None:
-    played = trial(2, [work("a", 0, 10)])
+    played = trial(2, [spec("a", 0, 10)])
     clock = Clock(played, engine(played))
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=100)
 
-    with Screen(clock, "ringleaf", console) as screen:
+    with SimulationScreen(clock, "ringleaf", console) as screen:
         screen.show(screen._began + LEAST_S / 2)  # noqa: SLF001
         before = out.getvalue()
         screen.show(screen._began + LEAST_S)  # noqa: SLF001

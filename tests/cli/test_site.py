@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.site import find_place
-from ringleaf.cli.topology import Columns
+from ringleaf.cli.site import simulated_cluster
+from ringleaf.cli.topology import TopologyColumns
 from tests.docs.pages import ROOT
 
 TOPOLOGIES = ROOT / "examples" / "topology"
@@ -14,7 +14,7 @@ LINGJUN = ROOT.parent / "shared" / "traces" / "lingjun2023_topo.csv"
 
 
 def test_a_preset_is_found_by_its_name_with_options() -> None:
-    place = find_place("leaf-spine-512:leaf=8")
+    place = simulated_cluster("leaf-spine-512:leaf=8")
 
     assert len(place.site.leaves) == 64
     assert place.scenario is None
@@ -23,7 +23,7 @@ def test_a_preset_is_found_by_its_name_with_options() -> None:
 def test_a_topology_file_is_a_cluster_of_the_product_that_is_told() -> None:
     path = str(TOPOLOGIES / "basic-tor-node-cm.yaml")
 
-    usual, told = find_place(path), find_place(path, "atlas-800-9000")
+    usual, told = simulated_cluster(path), simulated_cluster(path, "atlas-800-9000")
 
     assert usual.site.name == "basic-tor-node-cm.yaml"
     assert {node.product.key for node in usual.site.nodes} == {"atlas-800t-a2"}
@@ -34,7 +34,9 @@ def test_a_topology_file_is_a_cluster_of_the_product_that_is_told() -> None:
 
 
 def test_a_table_has_leaves_by_the_columns_that_are_told() -> None:
-    place = find_place(str(TOPOLOGIES / "racks.csv"), columns=Columns(leaf="room,rack"))
+    place = simulated_cluster(
+        str(TOPOLOGIES / "racks.csv"), columns=TopologyColumns(leaf="room,rack")
+    )
 
     assert [leaf.name for leaf in place.site.leaves] == ["A/1", "A/2", "B/1"]
 
@@ -48,11 +50,11 @@ def test_the_leaf_of_a_table_that_is_not_told_is_told_by_converting_it(
     with pytest.raises(
         BadUse, match=f"topology convert {file} --leaf COLUMN --to scenario > cluster"
     ):
-        find_place(str(file))
+        simulated_cluster(str(file))
 
 
 def test_a_scenario_is_a_cluster_without_its_jobs() -> None:
-    place = find_place(str(ROOT / "examples" / "busy-leaves.yaml"))
+    place = simulated_cluster(str(ROOT / "examples" / "busy-leaves.yaml"))
 
     assert place.scenario is not None
     assert place.scenario.running
@@ -63,7 +65,7 @@ def test_a_real_cluster_has_leaves_by_both_of_its_switches() -> None:
     if not LINGJUN.exists():
         pytest.skip(f"no {LINGJUN.name}: left out")
 
-    place = find_place(str(LINGJUN))
+    place = simulated_cluster(str(LINGJUN))
 
     assert (len(place.site.nodes), len(place.site.leaves)) == (847, 119)
     assert place.site.chips == 847 * 8
@@ -90,7 +92,7 @@ def test_what_is_no_cluster_is_told_in_one_line(
     given: str, product: str | None, line: str
 ) -> None:
     with pytest.raises(BadUse) as caught:
-        find_place(given, product)
+        simulated_cluster(given, product)
 
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -102,4 +104,4 @@ def test_several_scenarios_are_no_cluster(tmp_path: Path) -> None:
     path.write_text(f"{one}---\n{one}")
 
     with pytest.raises(BadUse, match=r"two.yaml: 2 scenarios, want one"):
-        find_place(str(path))
+        simulated_cluster(str(path))

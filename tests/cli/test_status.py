@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli.live import moment
-from ringleaf.cli.status import HELD, NO_LIVES, Lead, Screen, status_of
-from ringleaf.cli.watching import Status, fitting
+from ringleaf.cli.status import HELD, NO_LIVES, Lead, StatusScreen, status_of
+from ringleaf.cli.watch import StatusView, fitting
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome
 from ringleaf.kube.leader import Lease, LeaseSpec
@@ -51,7 +51,7 @@ def lead(holder: str = "me", renewed: str = "1970-01-01T00:16:40Z") -> Lead:
 def shown(status: Plain, width: int = 80, rows: int = 12) -> list[str]:
     console = Console(width=width, highlight=False, color_system=None)
     with console.capture() as capture:
-        console.print(Screen(status, rows=rows))
+        console.print(StatusScreen(status, rows=rows))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -330,7 +330,7 @@ def test_a_screen_that_follows_the_cluster_shows_what_it_has_no_room_for(
         stage.gang(f"gang-{number}", 2, 8)
     console = Console(width=80, height=height, color_system=None)
 
-    screen = fitting(Status(), status(stage), stage.now, console)
+    screen = fitting(StatusView(), status(stage), stage.now, console)
     with console.capture() as capture:
         console.print(screen)
 

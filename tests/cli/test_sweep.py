@@ -9,7 +9,7 @@ import pytest
 
 from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES, DEPLOYED
-from ringleaf.cli.simulate import Wanted, metrics_of, scheduler_of, trial_of
+from ringleaf.cli.simulate import SimulationRequest, metrics_of, scheduler_of, trial_of
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.preset import Knobs
@@ -27,7 +27,7 @@ SHARES = ("share", "utilisation", "external_fragmentation", "fragmentation", "of
 ALMOST = 1e-9
 
 
-def drawn(seed: int) -> Wanted:
+def drawn(seed: int) -> SimulationRequest:
     """One of very many runs."""
     draws = np.random.default_rng(seed)
 
@@ -39,7 +39,7 @@ def drawn(seed: int) -> Wanted:
     jobs = [name for name in WORKLOADS if has_superpods or name != "llm-superpod"]
     policy = one(*(name for name in BASELINES if name != "cp-sat"))
     order = one(None, *ORDERS)
-    return Wanted(
+    return SimulationRequest(
         cluster,
         workload=one(*jobs),
         jobs=60,
@@ -76,7 +76,9 @@ def test_no_share_is_above_one_and_no_bound_is_beaten(seed: int) -> None:
     _is_within(bounds(trial.site, trial.workload), found, wanted)
 
 
-def _is_within(limits: Bounds, found: dict[str, Any], wanted: Wanted) -> None:
+def _is_within(
+    limits: Bounds, found: dict[str, Any], wanted: SimulationRequest
+) -> None:
     """No bound is beaten, as far as it holds of such runs."""
     use, jobs = found["use"], found["jobs"]
     if wanted.faults == "none" and limits.utilisation is not None:

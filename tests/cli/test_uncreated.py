@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ringleaf.cli.standing import explain_in, target_of
+from ringleaf.cli.explain_live import explain_in, target_of
 from ringleaf.cli.uncreated import NONE_LACK, Uncreated, uncreated_pods
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.look import Look

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from ringleaf.cli.compare import compare_policies
-from ringleaf.cli.simulate import Wanted, simulate_jobs
+from ringleaf.cli.simulate import SimulationRequest, simulate_jobs
 from ringleaf.engine.engine import Engine
 from ringleaf.simulator.bounds import Bounds
 from ringleaf.simulator.ledger import COLUMNS
 from ringleaf.simulator.metrics import SERIES
-from ringleaf.simulator.metrics.cost import Timed
-from ringleaf.simulator.metrics.why import BLAMES
+from ringleaf.simulator.metrics.cost import TimedEngine
+from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES
 from ringleaf.study.rows import SPEC, flat
 from tests.docs.pages import section, table_rows, text_of
-from tests.simulator.stage import Stage, nodes, work
+from tests.simulator.stage import Stage, nodes, spec
 
 MEASURES, SIMULATE, COMPARE = "docs/measures.md", "docs/simulate.md", "docs/compare.md"
 HEADINGS = (
     *("Words and the window", "Utilization", "Chips", "Nodes", "Leaves", "SuperPoDs"),
     *("Wait time", "Work", "Faults"),
 )
-SMALL = Wanted("leaf-spine-512:nodes=8", workload="philly", jobs=20)
+SMALL = SimulationRequest("leaf-spine-512:nodes=8", workload="philly", jobs=20)
 
 
 def names(text: str) -> list[str]:
@@ -50,14 +50,14 @@ def told_measures() -> list[str]:
     why = [name for name in causes if "." in name]
     return [
         *found,
-        *(name.replace("BLAME", blame) for name in why for blame in BLAMES),
+        *(name.replace("BLAME", blame) for name in why for blame in PENDING_CAUSES),
     ]
 
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
-    works = [work("a", 0, 8, 2), work("b", 1, 1)]
-    stage = Stage(nodes("A 1", "B 2"), works)
+    job_specs = [spec("a", 0, 8, 2), spec("b", 1, 1)]
+    stage = Stage(nodes("A 1", "B 2"), job_specs)
     stage.at(0).arrive("a").start("a", A0="01234567", B0="01234567")
     stage.at(1).arrive("b").start("b", B1="0")
     return stage.at(5).end("a").end("b").finish().plain()
@@ -106,7 +106,7 @@ def test_exactly_the_columns_over_time_are_described() -> None:
 def test_exactly_the_costs_are_described() -> None:
     told = names(section(MEASURES, "Cost of decisions"))
 
-    assert told == list(Timed(Engine(())).plain())
+    assert told == list(TimedEngine(Engine(())).plain())
 
 
 def test_exactly_the_bounds_are_described() -> None:

@@ -22,7 +22,7 @@ SITE = site("leaf-spine-512:nodes=128")
 def test_every_size_of_a_made_up_mix_asks_for_as_many_nodes(
     mix: str, sizes: list[int]
 ) -> None:
-    asked = [work.job.replicas for work in mixed(mix, SITE, 1)]
+    asked = [spec.job.replicas for spec in mixed(mix, SITE, 1)]
 
     assert {*asked} <= {*sizes}
     small = sum(n for n in asked if n <= 16)

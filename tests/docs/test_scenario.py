@@ -25,12 +25,12 @@ from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
-from ringleaf.simulator.answer import decide_all, encode, instruction_told
+from ringleaf.simulator.answer import decide_all, encode, instruction_plain
 from ringleaf.simulator.encode import settings
+from ringleaf.simulator.events import FORMS
 from ringleaf.simulator.outcome import Ended, fates, plain
 from ringleaf.simulator.run import run
 from ringleaf.simulator.scenario import load
-from ringleaf.simulator.then import FORMS
 from tests.docs.pages import ROOT, Block, blocks, section, table_rows
 
 PAGE = "docs/scenario.md"
@@ -228,7 +228,7 @@ def said_of_faults() -> list[dict[str, Any]]:
         Repaired("j", record),
     )
     cluster = Cluster([Node("a", PRODUCTS["atlas-800t-a2"], 8, 0)])
-    return [instruction_told(cluster, each) for each in said]
+    return [instruction_plain(cluster, each) for each in said]
 
 
 def keys_of(value: object) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.browser import Page
+from ringleaf.testbed.browser import Tab
 from tests.docs.codeblocks import problems as wrong_blocks
 from tests.docs.pages import PAGES, text_of
 from tests.docs.site import CONFIG, build, problems, stage
@@ -55,7 +55,7 @@ def test_every_page_is_built(built: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["index.html", "adr/0006-walks.html"])
 def test_a_page_of_the_folder_opens_without_an_error(
-    browser: Page, built: Path, page: str
+    browser: Tab, built: Path, page: str
 ) -> None:
     browser.open((built / page).as_uri())
 

@@ -6,10 +6,17 @@ from msgspec.structs import replace
 
 from ringleaf.baselines.registry import baseline
 from ringleaf.report.measures import BY_KEY, value_of
-from ringleaf.report.results import Bound, Estimate, Measured, Results, Run, Spec
+from ringleaf.report.results import (
+    Estimate,
+    Measured,
+    ResourceBound,
+    Results,
+    RunResult,
+    StudySpec,
+)
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.film import Film
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.trial import Trial
 from ringleaf.simulator.workloads import workload
@@ -17,30 +24,32 @@ from ringleaf.simulator.workloads import workload
 POLICIES = ("ringleaf", "best-fit", "random")
 
 
-def run_of(policy: str, seed: int) -> Run:
+def run_of(policy: str, seed: int) -> RunResult:
     """Sixty jobs on sixteen nodes."""
     place = site("leaf-spine-512:nodes=16")
     jobs = workload("seren", place, seed=seed, jobs=60, load=1.0)
     made = baseline(policy, seed=seed)(place.nodes, place.leaves, place.queues)
-    metrics, film = Metrics(), Film(40)
+    metrics, film = RunMetrics(), Film(40)
     trial = Trial(place, jobs, policy=policy, seed=seed)
     play(trial, made, [metrics, film])
-    spec = Spec(
+    spec = StudySpec(
         place.name, len(place.nodes), place.chips, jobs.name, jobs.about, jobs.n_jobs,
         jobs.load, policy, seed, leaves=len(place.leaves), title=f"What {policy} does.",
         notes=jobs.notes,
     )  # fmt: skip
-    return Run(spec, metrics.plain(), metrics.rows(), film.plain())
+    return RunResult(spec, metrics.plain(), metrics.rows(), film.plain())
 
 
 @cache
 def real() -> Results:
     """Three policies with two seeds, compared."""
     runs = [run_of(policy, seed) for policy in POLICIES for seed in (0, 1)]
-    return Results(runs, compared(runs), [Bound("use.utilisation", "offered", 0.987)])
+    return Results(
+        runs, compared(runs), [ResourceBound("use.utilisation", "offered", 0.987)]
+    )
 
 
-def compared(runs: list[Run]) -> list[Measured]:
+def compared(runs: list[RunResult]) -> list[Measured]:
     """Means, and intervals that are told apart by eye: a tenth to either side."""
     found = []
     for key in BY_KEY:
@@ -68,10 +77,10 @@ def around(values: list[float]) -> Estimate:
     return Estimate(mean, mean - far, mean + far, len(values))
 
 
-def plain_run(policy: str, seed: int = 0, **metrics: object) -> Run:
+def plain_run(policy: str, seed: int = 0, **metrics: object) -> RunResult:
     """A run of which only some metrics are known."""
-    spec = Spec("small", 2, 16, "made up", "by hand", 3, 0.5, policy, seed)
-    return Run(spec, {"window": {"from_s": 0.0, "to_s": 100.0}, **metrics})
+    spec = StudySpec("small", 2, 16, "made up", "by hand", 3, 0.5, policy, seed)
+    return RunResult(spec, {"window": {"from_s": 0.0, "to_s": 100.0}, **metrics})
 
 
 def renamed(results: Results, name: str) -> Results:
@@ -93,6 +102,6 @@ def renamed(results: Results, name: str) -> Results:
     ]
     return replace(
         results, runs=runs, comparison=comparison, reference=f"ringleaf {name}",
-        bounds=[Bound("use.utilisation", name, 0.5, name)], title=name, command=name,
-        version=name,
+        bounds=[ResourceBound("use.utilisation", name, 0.5, name)], title=name,
+        command=name, version=name,
     )  # fmt: skip

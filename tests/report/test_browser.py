@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ringleaf.report.page import write_report
 from ringleaf.simulator.film import packed, unpacked
-from ringleaf.testbed.browser import Page
+from ringleaf.testbed.browser import Tab
 from tests.report.made import POLICIES, real
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def page(browser: Page, report: str) -> Page:
+def page(browser: Tab, report: str) -> Tab:
     """The report, just opened."""
     browser.resize(1400, 900)
     browser.open("about:blank")
@@ -35,22 +35,22 @@ def page(browser: Page, report: str) -> Page:
     return browser
 
 
-def clock(page: Page) -> str:
+def clock(page: Tab) -> str:
     return str(page.run("document.querySelector('#clock').textContent"))
 
 
-def lines(page: Page) -> int:
+def lines(page: Tab) -> int:
     return int(page.run(f"document.querySelectorAll('{CHART} .line').length"))
 
 
-def hash_of(page: Page) -> dict[str, str]:
+def hash_of(page: Tab) -> dict[str, str]:
     found: dict[str, str] = page.run(
         "Object.fromEntries(new URLSearchParams(location.hash.slice(1)))"
     )
     return found
 
 
-def test_everything_is_drawn_and_nothing_goes_wrong(page: Page) -> None:
+def test_everything_is_drawn_and_nothing_goes_wrong(page: Tab) -> None:
     empty = page.run(
         "[...document.querySelectorAll('.plot, [data-contest]')]"
         ".filter(each => each.checkVisibility() && !each.querySelector('svg')).length"
@@ -66,7 +66,7 @@ def test_everything_is_drawn_and_nothing_goes_wrong(page: Page) -> None:
     assert page.errors == []
 
 
-def test_the_maps_open_where_they_differ_most(browser: Page, tmp_path: Path) -> None:
+def test_the_maps_open_where_they_differ_most(browser: Tab, tmp_path: Path) -> None:
     """The second policy has an empty cluster for a moment."""
     given = real()
     film = given.of(POLICIES[0])[0].film
@@ -88,7 +88,7 @@ def test_the_maps_open_where_they_differ_most(browser: Page, tmp_path: Path) -> 
     assert browser.errors == []
 
 
-def test_the_map_plays_and_pauses(page: Page) -> None:
+def test_the_map_plays_and_pauses(page: Tab) -> None:
     page.run("document.querySelector('#moment').value = 0")
     page.run("document.querySelector('#moment').dispatchEvent(new Event('input'))")
     before = clock(page)
@@ -103,7 +103,7 @@ def test_the_map_plays_and_pauses(page: Page) -> None:
     assert page.errors == []
 
 
-def test_a_policy_is_hidden_on_every_chart_and_in_the_address(page: Page) -> None:
+def test_a_policy_is_hidden_on_every_chart_and_in_the_address(page: Tab) -> None:
     dots = "document.querySelectorAll('[data-contest] .dot').length"
     bars = "document.querySelectorAll('[data-causes] .strong').length"
     before = page.run(dots), page.run(bars)
@@ -121,7 +121,7 @@ def test_a_policy_is_hidden_on_every_chart_and_in_the_address(page: Page) -> Non
     assert page.errors == []
 
 
-def test_the_last_policy_cannot_be_hidden(page: Page) -> None:
+def test_the_last_policy_cannot_be_hidden(page: Tab) -> None:
     for i in range(len(POLICIES)):
         page.click(f'#time .key[data-policy="{i}"]')
 
@@ -129,7 +129,7 @@ def test_the_last_policy_cannot_be_hidden(page: Page) -> None:
     assert page.errors == []
 
 
-def test_an_axis_fits_the_policies_that_are_shown(page: Page, tmp_path: Path) -> None:
+def test_an_axis_fits_the_policies_that_are_shown(page: Tab, tmp_path: Path) -> None:
     """The tallest line is hidden, and the axis ends lower; then all differ by little.
 
     With all of them the values differ by a factor of 100 or more, so that the axis is
@@ -162,7 +162,7 @@ def test_an_axis_fits_the_policies_that_are_shown(page: Page, tmp_path: Path) ->
 
 
 def test_a_logarithmic_axis_begins_at_the_decade_that_matters(
-    page: Page, tmp_path: Path
+    page: Tab, tmp_path: Path
 ) -> None:
     """A tenth of a job; smaller values are drawn where the axis begins."""
     text = Path(page.run("location.pathname")).read_text(encoding="utf-8")
@@ -194,7 +194,7 @@ def test_a_logarithmic_axis_begins_at_the_decade_that_matters(
     assert page.errors == []
 
 
-def test_a_click_on_a_chart_moves_the_map(page: Page) -> None:
+def test_a_click_on_a_chart_moves_the_map(page: Tab) -> None:
     page.click(CHART, 0.3)
     early, address = clock(page), hash_of(page)["t"]
     page.click(CHART, 0.8)
@@ -204,7 +204,7 @@ def test_a_click_on_a_chart_moves_the_map(page: Page) -> None:
     assert page.errors == []
 
 
-def test_dragging_zooms_all_charts_and_a_button_shows_all_time(page: Page) -> None:
+def test_dragging_zooms_all_charts_and_a_button_shows_all_time(page: Tab) -> None:
     labels = (
         "[...document.querySelectorAll('figure[data-line=\"1\"] svg text')]"
         ".map(each => each.textContent).join()"
@@ -220,7 +220,7 @@ def test_dragging_zooms_all_charts_and_a_button_shows_all_time(page: Page) -> No
     assert page.errors == []
 
 
-def test_a_link_keeps_time_policies_and_zoom(page: Page, report: str) -> None:
+def test_a_link_keeps_time_policies_and_zoom(page: Tab, report: str) -> None:
     page.click(CHART, 0.7)
     page.drag(CHART, 0.5, 0.9)
     page.click('#time .key[data-policy="1"]')
@@ -241,7 +241,7 @@ def test_a_link_keeps_time_policies_and_zoom(page: Page, report: str) -> None:
     assert page.errors == []
 
 
-def test_a_chart_is_saved_as_it_is_shown(page: Page, tmp_path: Path) -> None:
+def test_a_chart_is_saved_as_it_is_shown(page: Tab, tmp_path: Path) -> None:
     page.downloads_to(tmp_path)
     page.click('#time .key[data-policy="1"]')
     page.drag(CHART, 0.4, 0.6)
@@ -256,7 +256,7 @@ def test_a_chart_is_saved_as_it_is_shown(page: Page, tmp_path: Path) -> None:
     assert page.errors == []
 
 
-def test_keys_play_move_and_zoom(page: Page) -> None:
+def test_keys_play_move_and_zoom(page: Tab) -> None:
     page.run("document.querySelector('canvas').focus()")
     before = clock(page)
     page.press("ArrowRight")
@@ -306,7 +306,7 @@ CONTRASTS = """
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_page_fits_its_width_and_can_be_read(
-    page: Page, report: str, *, width: int, dark: bool
+    page: Tab, report: str, *, width: int, dark: bool
 ) -> None:
     page.resize(width, 900, dark=dark)
     page.open(report)
@@ -337,7 +337,7 @@ def test_pictures_of_the_docs_are_taken_from_a_report(
         assert 900 < struct.unpack(">I", head[16:20])[0] <= 1280
 
 
-def test_errors_of_a_page_are_seen(browser: Page, tmp_path: Path) -> None:
+def test_errors_of_a_page_are_seen(browser: Tab, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.html"
     wrong.write_text("<script>console.error('no'); missing()</script>")
     browser.open(wrong.as_uri())

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ringleaf.report.contest import RELEVANT
 from ringleaf.report.measures import duration, share
 from ringleaf.report.page import page, write_report
-from ringleaf.report.results import Estimate, Measured, Results, Run
+from ringleaf.report.results import Estimate, Measured, Results, RunResult
 from ringleaf.report.scene import SITE, films_of, fit
 from ringleaf.simulator.film import Stills, packed, unpacked
 from ringleaf.study.compare import compared
@@ -310,7 +310,7 @@ def test_one_seed_is_not_called_significant_or_not_anywhere() -> None:
 
 
 def test_jobs_that_never_start_have_a_row_of_the_verdict_and_tiles_count_them() -> None:
-    def of(policy: str, unstarted: int) -> Run:
+    def of(policy: str, unstarted: int) -> RunResult:
         return plain_run(
             policy,
             jobs={"unstarted": unstarted},

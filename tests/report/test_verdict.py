@@ -11,11 +11,11 @@ from ringleaf.report.contest import (
     LEAST_S,
     LEAST_SHARE,
     RELEVANT,
-    Standing,
+    ComparisonOutcome,
+    comparison_outcome,
     contest_of,
-    standing_of,
 )
-from ringleaf.report.measures import BY_KEY, Table
+from ringleaf.report.measures import BY_KEY, MeasureTable
 from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import (
     findings,
@@ -49,9 +49,11 @@ def measured(
     ]
 
 
-def standing(key: str, own: float, other: float, sure: float | None = 1e-9) -> Standing:
-    table = Table(results(*measured(key, own, other, sure)))
-    found = standing_of(table, BY_KEY[key], "other")
+def standing(
+    key: str, own: float, other: float, sure: float | None = 1e-9
+) -> ComparisonOutcome:
+    table = MeasureTable(results(*measured(key, own, other, sure)))
+    found = comparison_outcome(table, BY_KEY[key], "other")
     assert found is not None
     return found
 
@@ -66,25 +68,25 @@ def lost(given: Results) -> list[tuple[str, float, dict[str, float], str]]:
 
 
 def test_more_use_and_less_waiting_are_better() -> None:
-    assert standing(UTILISATION, 0.9, 0.8) is Standing.BETTER
-    assert standing(UTILISATION, 0.8, 0.9) is Standing.WORSE
-    assert standing(WAIT, 80.0, 90.0) is Standing.BETTER
-    assert standing(WAIT, 90.0, 80.0) is Standing.WORSE
+    assert standing(UTILISATION, 0.9, 0.8) is ComparisonOutcome.BETTER
+    assert standing(UTILISATION, 0.8, 0.9) is ComparisonOutcome.WORSE
+    assert standing(WAIT, 80.0, 90.0) is ComparisonOutcome.BETTER
+    assert standing(WAIT, 90.0, 80.0) is ComparisonOutcome.WORSE
 
 
 def test_what_chance_may_have_done_is_no_difference() -> None:
-    assert standing(WAIT, 80.0, 90.0, sure=9.0) is Standing.BETTER
-    assert standing(WAIT, 80.0, 90.0, sure=11.0) is Standing.EVEN
+    assert standing(WAIT, 80.0, 90.0, sure=9.0) is ComparisonOutcome.BETTER
+    assert standing(WAIT, 80.0, 90.0, sure=11.0) is ComparisonOutcome.EVEN
 
 
 def test_a_difference_of_less_than_half_a_percent_is_none() -> None:
-    assert standing(UTILISATION, 0.900, 0.898) is Standing.EVEN
-    assert standing(UTILISATION, 0.900, 0.890) is Standing.BETTER
-    assert standing(WAIT, 0.0, 0.0) is Standing.EVEN
+    assert standing(UTILISATION, 0.900, 0.898) is ComparisonOutcome.EVEN
+    assert standing(UTILISATION, 0.900, 0.890) is ComparisonOutcome.BETTER
+    assert standing(WAIT, 0.0, 0.0) is ComparisonOutcome.EVEN
 
 
 def test_with_one_seed_what_is_seen_counts_and_chance_is_named() -> None:
-    assert standing(WAIT, 80.0, 90.0, sure=None) is Standing.BETTER
+    assert standing(WAIT, 80.0, 90.0, sure=None) is ComparisonOutcome.BETTER
 
     told = findings(Results([plain_run("ringleaf"), plain_run("other")]))
 
@@ -124,7 +126,7 @@ def test_a_verdict_tells_where_the_reference_is_worse() -> None:
 
     told = {each.head: each for each in findings(given)}
 
-    assert told["Effective utilization"].standing is Standing.WORSE
+    assert told["Effective utilization"].standing is ComparisonOutcome.WORSE
     assert told["Effective utilization"].text == (
         "ringleaf 80.0 %; other 90.0 % (+10.0 points). Significantly worse than other."
     )
@@ -263,27 +265,31 @@ def test_in_short_says_that_one_seed_tells_nothing_of_significance() -> None:
 @pytest.mark.parametrize(
     ("key", "own", "other", "found"),
     [
-        (WAIT, 0.9, 0.0, Standing.EVEN),
-        (WAIT, 1.1, 0.0, Standing.WORSE),
-        (WAIT, 10_000.0, 9_951.0, Standing.EVEN),
-        (WAIT, 10_000.0, 9_949.0, Standing.WORSE),
-        (UTILISATION, 0.900, 0.896, Standing.EVEN),
-        (UTILISATION, 0.900, 0.894, Standing.BETTER),
-        ("chips.fragmentation", 0.006, 0.002, Standing.EVEN),
-        ("chips.fragmentation", 0.008, 0.002, Standing.WORSE),
-        ("leaves.conflicts", 1000.0, 1004.0, Standing.EVEN),
-        ("leaves.conflicts", 1000.0, 1006.0, Standing.BETTER),
-        ("leaves.conflicts", 0.0, 0.001, Standing.BETTER),
+        (WAIT, 0.9, 0.0, ComparisonOutcome.EVEN),
+        (WAIT, 1.1, 0.0, ComparisonOutcome.WORSE),
+        (WAIT, 10_000.0, 9_951.0, ComparisonOutcome.EVEN),
+        (WAIT, 10_000.0, 9_949.0, ComparisonOutcome.WORSE),
+        (UTILISATION, 0.900, 0.896, ComparisonOutcome.EVEN),
+        (UTILISATION, 0.900, 0.894, ComparisonOutcome.BETTER),
+        ("chips.fragmentation", 0.006, 0.002, ComparisonOutcome.EVEN),
+        ("chips.fragmentation", 0.008, 0.002, ComparisonOutcome.WORSE),
+        ("leaves.conflicts", 1000.0, 1004.0, ComparisonOutcome.EVEN),
+        ("leaves.conflicts", 1000.0, 1006.0, ComparisonOutcome.BETTER),
+        ("leaves.conflicts", 0.0, 0.001, ComparisonOutcome.BETTER),
     ],
 )
 def test_a_significant_difference_is_at_least_the_smallest_relevant_one(
-    key: str, own: float, other: float, found: Standing
+    key: str, own: float, other: float, found: ComparisonOutcome
 ) -> None:
     """A second and half a percent; half a point; half a percent."""
     assert standing(key, own, other) is found
     assert standing(key, own, other, sure=None) is found
-    table = Table(results(*measured(key, own, other)))
-    coloured = {Standing.BETTER: "red", Standing.WORSE: "green", Standing.EVEN: ""}
+    table = MeasureTable(results(*measured(key, own, other)))
+    coloured = {
+        ComparisonOutcome.BETTER: "red",
+        ComparisonOutcome.WORSE: "green",
+        ComparisonOutcome.EVEN: "",
+    }
     assert colour_of(table, BY_KEY[key], "other") == coloured[found]
 
 
@@ -306,8 +312,11 @@ def test_utilization_is_no_merit() -> None:
     held = [*measured("use.utilisation", 0.5, 0.9), *measured(UTILISATION, 0.5, 0.4)]
     given = results(*held)
 
-    assert standing_of(Table(given), BY_KEY["use.utilisation"], "other") is None
-    assert colour_of(Table(given), BY_KEY["use.utilisation"], "other") == ""
+    assert (
+        comparison_outcome(MeasureTable(given), BY_KEY["use.utilisation"], "other")
+        is None
+    )
+    assert colour_of(MeasureTable(given), BY_KEY["use.utilisation"], "other") == ""
     assert lost(given) == []
     told = " ".join(f"{each.head} {each.text}" for each in findings(given))
     assert "Utilization " not in told
@@ -358,9 +367,9 @@ def test_the_verdict_is_against_the_first_of_the_other_policies() -> None:
     given = three(WAIT, ringleaf=60.0, mine=240.0, fast=30.0, slow=600.0)
 
     assert given.baseline == "mine"
-    contest = contest_of(Table(given), WAIT)
+    contest = contest_of(MeasureTable(given), WAIT)
     assert contest is not None
-    assert (contest.rival, contest.standing) == ("mine", Standing.BETTER)
+    assert (contest.rival, contest.standing) == ("mine", ComparisonOutcome.BETTER)
     assert (contest.best, contest.worst) == ("fast", "slow")
     assert headlines(given, [WAIT])[0].text == (
         "ringleaf 60 s; mine 4.0 min (4.0 times as much); best baseline fast 30 s "
@@ -414,10 +423,10 @@ def test_what_is_not_significant_has_no_figures_and_the_same_run_says_so() -> No
 
 def test_a_rival_without_a_value_gives_way_to_the_best_baseline() -> None:
     given = three(WAIT, ringleaf=60.0, mine=240.0, fast=30.0)
-    contest = contest_of(Table(given), WAIT, "absent")
+    contest = contest_of(MeasureTable(given), WAIT, "absent")
 
     assert contest is not None
-    assert (contest.rival, contest.standing) == ("fast", Standing.WORSE)
+    assert (contest.rival, contest.standing) == ("fast", ComparisonOutcome.WORSE)
 
 
 def test_jobs_that_never_start_are_counted_in_the_verdict() -> None:
@@ -476,11 +485,11 @@ def test_where_some_job_never_starts_policies_are_compared_by_all_jobs() -> None
 
 def test_what_is_not_compared_is_told_with_the_baselines_that_are_lower() -> None:
     given = with_unstarted("ringleaf", "mine", "other")
-    (found,) = not_compared(Table(given))
+    (found,) = not_compared(MeasureTable(given))
 
     assert (found.measure.key, found.own) == ("wait_s.all.p95", 120)
     assert (found.values, found.lower) == ({"mine": 60}, ["mine"])
-    assert not_compared(Table(with_unstarted("ringleaf", "other"))) == []
+    assert not_compared(MeasureTable(with_unstarted("ringleaf", "other"))) == []
 
 
 def test_that_jobs_were_cut_is_told_where_some_never_start() -> None:
@@ -492,21 +501,21 @@ def test_that_jobs_were_cut_is_told_where_some_never_start() -> None:
 
 
 def test_measures_that_are_not_over_the_same_jobs_are_no_comparison() -> None:
-    table = Table(with_unstarted("ringleaf", "mine", "other"))
+    table = MeasureTable(with_unstarted("ringleaf", "mine", "other"))
     p95, mean = (BY_KEY[f"wait_s.all.{name}"] for name in ("p95", "mean"))
 
-    assert standing_of(table, p95, "mine") is None
-    assert standing_of(table, p95, "other") is Standing.EVEN
-    assert standing_of(table, mean, "other") is None  # that of all jobs is
-    ours = Table(with_unstarted("ringleaf", "mine", unstarted="ringleaf"))
-    assert standing_of(ours, p95, "mine") is None
+    assert comparison_outcome(table, p95, "mine") is None
+    assert comparison_outcome(table, p95, "other") is ComparisonOutcome.EVEN
+    assert comparison_outcome(table, mean, "other") is None  # that of all jobs is
+    ours = MeasureTable(with_unstarted("ringleaf", "mine", unstarted="ringleaf"))
+    assert comparison_outcome(ours, p95, "mine") is None
     contest = contest_of(ours, p95.key)
     assert contest is not None
     assert not contest.of_same_jobs
 
 
 def test_where_every_job_starts_wait_times_are_told_once() -> None:
-    table = Table(with_unstarted("ringleaf", "other"))
+    table = MeasureTable(with_unstarted("ringleaf", "other"))
 
     assert table.compared(WAIT) == WAIT
     assert "pending_s.all.mean" not in {each.key for each in table.measures}
@@ -523,16 +532,16 @@ def test_the_first_sentence_names_the_best_baseline_among_several_only() -> None
     several = three(WAIT, ringleaf=60.0, mine=60.0, slow=90.0)
 
     one = " (the same in this run; one seed, significance unknown)."
-    assert in_a_sentence(Table(alone)) == (
+    assert in_a_sentence(MeasureTable(alone)) == (
         f"Jobs wait 60 s with ringleaf and 60 s with mine{one}"
     )
-    assert in_a_sentence(Table(several)) == (
+    assert in_a_sentence(MeasureTable(several)) == (
         f"Jobs wait 60 s with ringleaf and 60 s with mine, the best baseline{one}"
     )
-    alike = in_a_sentence(Table(with_seeds(60.0, 90.0, 90.0)))
+    alike = in_a_sentence(MeasureTable(with_seeds(60.0, 90.0, 90.0)))
     assert alike == (
         "Jobs wait 60 s with ringleaf and 90 s with other (50 % more, the same with "
         "every seed)."
     )
-    same = in_a_sentence(Table(with_seeds(60.0, 60.0, 60.0)))
+    same = in_a_sentence(MeasureTable(with_seeds(60.0, 60.0, 60.0)))
     assert same == "Jobs wait 60 s with ringleaf and 60 s with other (the same)."

@@ -26,7 +26,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Firmness, Network
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.settings import SwitchMode
-from ringleaf.simulator.run import Run, Step
+from ringleaf.simulator.run import ScenarioRun, Step
 
 Pods = dict[int, Placement]
 
@@ -34,7 +34,7 @@ Pods = dict[int, Placement]
 class Books:
     """What there is, as far as one can know from outside."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScenarioRun) -> None:
         self.settings = run.engine.view.settings
         self.nodes: dict[str, Node] = {n.name: n for n in run.scenario.nodes}
         self.jobs: dict[str, Job] = {}
@@ -77,7 +77,7 @@ def _counts(cause: Cause, recovery: Recovery) -> bool:
     return cause is not Cause.SUB_HEALTH or recovery.sub_health is not SubHealth.IGNORE
 
 
-def complaints(run: Run) -> list[str]:
+def complaints(run: ScenarioRun) -> list[str]:
     """What is not as the rules want it, in words; nothing where all is well."""
     books = Books(run)
     for step in run.steps:

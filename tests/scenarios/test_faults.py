@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.framework.instruction import Bind, Delete, Instruction, PersistRepair
-from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.run import ScenarioRun, run
 from tests.scenarios.case import Case, cases, scenario_of
 from tests.scenarios.repair_checker import complaints
 
 STORIES = cases("faults/*")
 
 
-def run_of(case: Case) -> Run:
+def run_of(case: Case) -> ScenarioRun:
     return run(scenario_of(case))
 
 
@@ -25,13 +25,15 @@ def test_a_repair_obeys_the_rules(case: Case) -> None:
 # The checker itself: what it must not overlook.
 
 
-def story(file: str, begins: str) -> Run:
+def story(file: str, begins: str) -> ScenarioRun:
     """The run of the first story in a file whose text has *begins* after the mode."""
     (case, *_others) = [c for c in cases(f"faults/{file}") if begins in c.about]
     return run_of(case)
 
 
-def changed(found: Run, kind: type[Instruction], **other: object) -> Run:
+def changed(
+    found: ScenarioRun, kind: type[Instruction], **other: object
+) -> ScenarioRun:
     """A run in which the first instruction of a *kind* was another one."""
     steps = list(found.steps)
     for place, step in enumerate(steps):
@@ -44,7 +46,7 @@ def changed(found: Run, kind: type[Instruction], **other: object) -> Run:
     raise AssertionError(kind)
 
 
-def moved(found: Run, replica: int, node: str) -> Run:
+def moved(found: ScenarioRun, replica: int, node: str) -> ScenarioRun:
     """A run in which the first binding puts one pod on another node."""
     said = next(i for s in found.steps for i in s.instructions if isinstance(i, Bind))
     placements = tuple(

@@ -1497,5 +1497,5 @@ def run_all(count: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    work = {"load": load_all, "run": run_all}[sys.argv[1]]
-    print(json.dumps(work(int(sys.argv[2]))))  # noqa: T201
+    spec = {"load": load_all, "run": run_all}[sys.argv[1]]
+    print(json.dumps(spec(int(sys.argv[2]))))  # noqa: T201

@@ -10,8 +10,8 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.product import Product
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator.metrics import Metrics
-from ringleaf.simulator.trial import Site, Trial, Work, Workload
+from ringleaf.simulator.metrics import RunMetrics
+from ringleaf.simulator.trial import JobSpec, Site, Trial, Workload
 
 RINGS = PRODUCTS["atlas-800-9000"]
 
@@ -36,12 +36,14 @@ def nodes(*drawn: str, product: Product = RINGS, superpod: bool = False) -> list
     return found
 
 
-def work(name: str, arrives: float, chips: int, pods: int = 1, **also: object) -> Work:
+def spec(
+    name: str, arrives: float, chips: int, pods: int = 1, **also: object
+) -> JobSpec:
     """A job of some pods; how long it runs matters for tables only."""
     runs_s = also.pop("runs_s", 10.0)
     assert isinstance(runs_s, float)
     job = Job(name, RINGS, chips, pods, **also)  # type: ignore[arg-type]
-    return Work(job, arrives, runs_s)
+    return JobSpec(job, arrives, runs_s)
 
 
 class Stage:
@@ -50,18 +52,18 @@ class Stage:
     def __init__(
         self,
         on: Sequence[Node],
-        works: Sequence[Work],
+        job_specs: Sequence[JobSpec],
         *,
         n_jobs: int | None = None,
         conf: object = DEFAULT,
-        metrics: Metrics | None = None,
+        metrics: RunMetrics | None = None,
     ) -> None:
-        self.works = {each.job.name: each for each in works}
-        self.metrics = metrics or Metrics()
+        self.job_specs = {each.job.name: each for each in job_specs}
+        self.metrics = metrics or RunMetrics()
         self.now = 0.0
-        span = works[-1].arrives - works[0].arrives
-        count = len(works) if n_jobs is None else n_jobs
-        workload = Workload("by hand", "", lambda: iter(works), count, span)
+        span = job_specs[-1].arrives - job_specs[0].arrives
+        count = len(job_specs) if n_jobs is None else n_jobs
+        workload = Workload("by hand", "", lambda: iter(job_specs), count, span)
         trial = Trial(Site("by hand", tuple(on)), workload, conf=conf)  # type: ignore[arg-type]
         self.engine = Engine(on)
         self.metrics.begin(trial, self.engine)
@@ -74,7 +76,7 @@ class Stage:
         return self
 
     def arrive(self, name: str) -> "Stage":
-        self.metrics.arrives(self.works[name], self.now)
+        self.metrics.arrives(self.job_specs[name], self.now)
         return self
 
     def start(self, name: str, **where: str) -> "Stage":
@@ -86,25 +88,25 @@ class Stage:
         return self.place(name, *places)
 
     def place(self, name: str, *places: Placement) -> "Stage":
-        self.metrics.starts(self.works[name], places, self.now)
+        self.metrics.starts(self.job_specs[name], places, self.now)
         return self
 
     def stop(self, name: str, *pods: int) -> "Stage":
-        self.metrics.stops(self.works[name], pods, "", self.now)
+        self.metrics.stops(self.job_specs[name], pods, "", self.now)
         return self
 
     def lose(self, name: str, seconds: float) -> "Stage":
-        self.metrics.loses(self.works[name], seconds, self.now)
+        self.metrics.loses(self.job_specs[name], seconds, self.now)
         return self
 
     def end(self, name: str) -> "Stage":
-        self.metrics.ends(self.works[name], self.now)
+        self.metrics.ends(self.job_specs[name], self.now)
         return self
 
     def say(self, said: Instruction) -> "Stage":
         self.metrics.says(said, self.now)
         return self
 
-    def finish(self) -> Metrics:
+    def finish(self) -> RunMetrics:
         self.metrics.finish(self.now)
         return self.metrics

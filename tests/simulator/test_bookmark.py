@@ -7,7 +7,7 @@ import pytest
 
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT, read_conf
-from ringleaf.simulator.bookmark import HINT, MAGIC, load, save
+from ringleaf.simulator.checkpoint import HINT, MAGIC, load, save
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Trial

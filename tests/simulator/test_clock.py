@@ -18,10 +18,10 @@ from ringleaf.model.fault import Cause, Down, FaultMode, Recovery
 from ringleaf.model.job import Role
 from ringleaf.model.moving import Moving
 from ringleaf.simulator import clock as module
-from ringleaf.simulator.clock import Clock, Tally, play
+from ringleaf.simulator.clock import Clock, RunProgress, play
 from ringleaf.simulator.movable import movable
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening, Trial, Work, Workload
+from ringleaf.simulator.trial import JobSpec, TimedEvent, Trial, Workload
 from tests.effort import assert_reached, examples
 from tests.simulator.trials import (
     PREEMPT,
@@ -29,22 +29,22 @@ from tests.simulator.trials import (
     engine,
     node,
     site,
+    spec,
     trial,
-    work,
     workload,
 )
 
 MOVES = Recovery(FaultMode.FORCE)
 
 
-def told(played: Trial, until: float = inf) -> tuple[list[str], Tally]:
+def told(played: Trial, until: float = inf) -> tuple[list[str], RunProgress]:
     diary = Diary()
     tally = play(played, engine(played), [diary], until=until)
     return diary.story, tally
 
 
 def test_a_job_runs_its_time_and_the_next_one_waits_for_it() -> None:
-    story, tally = told(trial(1, [work("a", 0, 10), work("b", 1, 10)]))
+    story, tally = told(trial(1, [spec("a", 0, 10), spec("b", 1, 10)]))
 
     assert story == [
         "0 a arrives",
@@ -60,7 +60,7 @@ def test_a_job_runs_its_time_and_the_next_one_waits_for_it() -> None:
 
 def test_the_run_begins_with_the_cluster_and_finishes_with_the_last_end() -> None:
     diary = Diary()
-    played = trial(2, [work("a", 5, 10)])
+    played = trial(2, [spec("a", 5, 10)])
 
     play(played, engine(played), [diary])
 
@@ -69,15 +69,15 @@ def test_the_run_begins_with_the_cluster_and_finishes_with_the_last_end() -> Non
 
 
 def test_a_gang_starts_when_all_its_pods_find_room() -> None:
-    works = [work("a", 0, 10), work("gang", 1, 10, replicas=2)]
+    job_specs = [spec("a", 0, 10), spec("gang", 1, 10, replicas=2)]
 
-    story, _ = told(trial(2, works))
+    story, _ = told(trial(2, job_specs))
 
     assert story[3:] == ["10 a ends", "10 gang starts n000,n001", "20 gang ends"]
 
 
 def test_jobs_that_arrive_together_are_decided_together() -> None:
-    played = trial(1, [work("low", 0, 10), work("high", 0, 10, priority=9)])
+    played = trial(1, [spec("low", 0, 10), spec("high", 0, 10, priority=9)])
 
     story, _ = told(replace(played, conf=PREEMPT))
 
@@ -87,12 +87,12 @@ def test_jobs_that_arrive_together_are_decided_together() -> None:
 def test_jobs_are_taken_one_at_a_time_as_they_come() -> None:
     taken: list[float] = []
 
-    def works() -> Iterator[Work]:
+    def job_specs() -> Iterator[JobSpec]:
         for second in count():
             taken.append(second)
-            yield work(f"j{second}", second, 0.5)
+            yield spec(f"j{second}", second, 0.5)
 
-    endless = Workload("endless", "", works, 0, inf)
+    endless = Workload("endless", "", job_specs, 0, inf)
     played = Trial(site(1), endless)
 
     play(played, engine(played), until=100)
@@ -108,7 +108,7 @@ def test_time_passes_without_a_gap_and_without_overlap() -> None:
         times: list[tuple[float, float]] = []  # noqa: RUF012 - one watch
 
     watch = Watch()
-    played = trial(1, [work("a", 2, 10), work("b", 3, 10)])
+    played = trial(1, [spec("a", 2, 10), spec("b", 3, 10)])
 
     play(played, engine(played), [watch])
 
@@ -116,7 +116,7 @@ def test_time_passes_without_a_gap_and_without_overlap() -> None:
 
 
 def test_a_job_that_can_never_be_placed_is_refused_and_forgotten() -> None:
-    played = trial(1, [work("bad", 0, 10, chips=9), work("a", 1, 10)])
+    played = trial(1, [spec("bad", 0, 10, chips=9), spec("a", 1, 10)])
     scheduler = engine(played)
 
     tally = play(played, scheduler)
@@ -126,7 +126,7 @@ def test_a_job_that_can_never_be_placed_is_refused_and_forgotten() -> None:
 
 
 def test_jobs_for_which_there_is_never_room_are_left_when_all_else_is_over() -> None:
-    played = trial(1, [work("big", 0, 10, replicas=3), work("a", 1, 10)])
+    played = trial(1, [spec("big", 0, 10, replicas=3), spec("a", 1, 10)])
     clock = Clock(played, engine(played))
 
     while clock.step():
@@ -140,9 +140,9 @@ def test_jobs_for_which_there_is_never_room_are_left_when_all_else_is_over() -> 
 
 
 def evicting(checkpoint_s: float) -> Trial:
-    low, high = work("low", 0, 200), work("high", 100, 50, priority=9)
-    works = [low, high]
-    return trial(1, works, conf=PREEMPT, checkpoint_s=checkpoint_s, grace_s=20)
+    low, high = spec("low", 0, 200), spec("high", 100, 50, priority=9)
+    job_specs = [low, high]
+    return trial(1, job_specs, conf=PREEMPT, checkpoint_s=checkpoint_s, grace_s=20)
 
 
 def test_an_evicted_job_does_again_what_it_did_since_its_last_checkpoint() -> None:
@@ -177,28 +177,28 @@ def test_what_is_lost_depends_on_how_often_work_is_saved(
 # Nodes and chips that break.
 
 
-def broken(at: float, number: int = 0, until: float | None = None) -> list[Happening]:
+def broken(at: float, number: int = 0, until: float | None = None) -> list[TimedEvent]:
     """A node is down from a time on, until a time."""
     down = node(number, ready=False, down=Down.NOT_READY)
-    found = [Happening(at, NodesChanged((down,)))]
+    found = [TimedEvent(at, NodesChanged((down,)))]
     if until is not None:
-        found.append(Happening(until, NodesChanged((node(number),))))
+        found.append(TimedEvent(until, NodesChanged((node(number),))))
     return found
 
 
 def test_nobody_works_on_a_broken_node_and_the_work_goes_on_when_it_is_back() -> None:
-    played = trial(1, [work("a", 0, 100)], checkpoint_s=30)
+    played = trial(1, [spec("a", 0, 100)], checkpoint_s=30)
 
-    story, tally = told(replace(played, happenings=broken(40, until=1000)))
+    story, tally = told(replace(played, timed_events=broken(40, until=1000)))
 
     assert story[2:] == ["40 a loses 10", "1070 a ends"]
     assert tally.stops == 1
 
 
 def test_a_job_that_wants_to_is_moved_away_from_a_broken_node() -> None:
-    played = trial(2, [work("a", 0, 100, recovery=MOVES)], checkpoint_s=30)
+    played = trial(2, [spec("a", 0, 100, recovery=MOVES)], checkpoint_s=30)
 
-    story, _ = told(replace(played, happenings=broken(40)))
+    story, _ = told(replace(played, timed_events=broken(40)))
 
     assert story[2:] == [
         "40 a loses 10",
@@ -210,17 +210,21 @@ def test_a_job_that_wants_to_is_moved_away_from_a_broken_node() -> None:
 
 def test_who_does_not_hold_a_chip_that_breaks_works_on() -> None:
     chip = node(0, faulty=1 << 7, unhealthy=1 << 7)
-    played = trial(1, [work("a", 0, 100, chips=1)])
+    played = trial(1, [spec("a", 0, 100, chips=1)])
 
-    story, _ = told(replace(played, happenings=[Happening(4, NodesChanged((chip,)))]))
+    story, _ = told(
+        replace(played, timed_events=[TimedEvent(4, NodesChanged((chip,)))])
+    )
 
     assert story[2:] == ["100 a ends"]
 
 
 def test_pods_are_gone_with_their_node_and_come_back_elsewhere() -> None:
-    played = trial(2, [work("a", 0, 100)], checkpoint_s=0)
+    played = trial(2, [spec("a", 0, 100)], checkpoint_s=0)
 
-    story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n000",)))]))
+    story, _ = told(
+        replace(played, timed_events=[TimedEvent(40, NodesGone(("n000",)))])
+    )
 
     assert story[2:] == [
         f"40 a stops 0 {Cause.NODE}",
@@ -231,22 +235,22 @@ def test_pods_are_gone_with_their_node_and_come_back_elsewhere() -> None:
 
 
 def test_a_node_that_comes_later_is_used() -> None:
-    played = trial(1, [work("a", 0, 100, replicas=2)])
-    comes = Happening(50, NodesChanged((node(1),)))
+    played = trial(1, [spec("a", 0, 100, replicas=2)])
+    comes = TimedEvent(50, NodesChanged((node(1),)))
 
-    story, _ = told(replace(played, happenings=[comes]))
+    story, _ = told(replace(played, timed_events=[comes]))
 
     assert story[-1] == "150 a ends"
 
 
 def test_happenings_may_go_on_for_ever() -> None:
     class Flicker:
-        def __iter__(self) -> Iterator[Happening]:
+        def __iter__(self) -> Iterator[TimedEvent]:
             for hour in count(1):
                 yield from broken(hour * 3600, 1, hour * 3600 + 60)
 
-    played = trial(2, [work("big", 0, 1, replicas=3), work("a", 0, 1)])
-    clock = Clock(replace(played, happenings=Flicker()), engine(played))
+    played = trial(2, [spec("big", 0, 1, replicas=3), spec("a", 0, 1)])
+    clock = Clock(replace(played, timed_events=Flicker()), engine(played))
 
     while clock.step():
         pass
@@ -259,20 +263,22 @@ def test_happenings_may_go_on_for_ever() -> None:
 
 
 def test_a_job_works_while_the_pods_are_there_that_it_must_have() -> None:
-    played = trial(2, [work("a", 0, 100, replicas=2, min_available=1)])
+    played = trial(2, [spec("a", 0, 100, replicas=2, min_available=1)])
 
-    story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n001",)))]))
+    story, _ = told(
+        replace(played, timed_events=[TimedEvent(40, NodesGone(("n001",)))])
+    )
 
     assert story[2:] == [f"40 a stops 1 {Cause.NODE}", "100 a ends"]
 
 
 def test_a_job_does_not_work_without_a_role_that_it_must_have() -> None:
     roles = Role("driver", 8, min_available=1), Role("worker", 8, 2)
-    played = trial(3, [work("a", 0, 100, replicas=3, roles=roles, min_available=1)])
+    played = trial(3, [spec("a", 0, 100, replicas=3, roles=roles, min_available=1)])
 
     for number, rest in ((0, "140 a ends"), (1, "100 a ends")):
         happen = broken(40, number, until=80)
-        story, _ = told(replace(played, happenings=happen, checkpoint_s=0))
+        story, _ = told(replace(played, timed_events=happen, checkpoint_s=0))
         assert story[-1] == rest
 
 
@@ -285,9 +291,9 @@ def test_jobs_that_share_a_leaf_across_leaves_slow_each_other_down() -> None:
     From 10 on both need 1.5 s for a second. a has 90 s left then: 135 s, ends at 145.
     b did 90 of its 100 s by then and ends at 155.
     """
-    works = [work("a", 0, 100, replicas=3), work("b", 10, 100, replicas=3)]
+    job_specs = [spec("a", 0, 100, replicas=3), spec("b", 10, 100, replicas=3)]
 
-    story, _ = told(trial(6, works, under=2, contention=0.5))
+    story, _ = told(trial(6, job_specs, under=2, contention=0.5))
 
     assert story[-2:] == ["145 a ends", "155 b ends"]
 
@@ -297,27 +303,29 @@ def test_a_job_that_crosses_no_longer_works_at_its_own_speed() -> None:
 
     From 10 to 40 both did 20 s of work. a has 70 s left, b 80 s.
     """
-    works = [
-        work("a", 0, 100, replicas=3, min_available=2),
-        work("b", 10, 100, replicas=3),
+    job_specs = [
+        spec("a", 0, 100, replicas=3, min_available=2),
+        spec("b", 10, 100, replicas=3),
     ]
-    played = trial(6, works, under=2, contention=0.5)
+    played = trial(6, job_specs, under=2, contention=0.5)
 
-    story, _ = told(replace(played, happenings=[Happening(40, NodesGone(("n002",)))]))
+    story, _ = told(
+        replace(played, timed_events=[TimedEvent(40, NodesGone(("n002",)))])
+    )
 
     assert story[-2:] == ["110 a ends", "120 b ends"]
 
 
 def test_jobs_under_one_leaf_slow_nobody_down() -> None:
-    works = [work("a", 0, 100, replicas=2), work("b", 0, 100, replicas=2)]
+    job_specs = [spec("a", 0, 100, replicas=2), spec("b", 0, 100, replicas=2)]
 
-    story, _ = told(trial(4, works, under=2, contention=0.5))
+    story, _ = told(trial(4, job_specs, under=2, contention=0.5))
 
     assert story[-2:] == ["100 a ends", "100 b ends"]
 
 
 def test_how_much_links_are_shared_can_be_measured_otherwise() -> None:
-    played = trial(4, [work("a", 0, 100, replicas=4)], under=2, contention=0.3)
+    played = trial(4, [spec("a", 0, 100, replicas=4)], under=2, contention=0.3)
     diary = Diary()
 
     def degrees(jobs: object, leaf_of: object) -> dict[str, float]:
@@ -347,7 +355,7 @@ class Restless:
 def test_a_run_that_does_not_come_to_rest_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    low, high = work("low", 0, 0), work("high", 0, 0)
+    low, high = spec("low", 0, 0), spec("high", 0, 0)
     monkeypatch.setattr(module, "MAX_AT_ONCE", 0)
     played = trial(1, [low, high])
 
@@ -356,7 +364,7 @@ def test_a_run_that_does_not_come_to_rest_is_given_up(
 
 
 def test_a_scheduler_that_wakes_for_nothing_is_left_to_itself() -> None:
-    played = trial(1, [work("a", 0, 10)])
+    played = trial(1, [spec("a", 0, 10)])
     clock = Clock(played, Restless(played))
 
     while clock.step():
@@ -378,37 +386,37 @@ class Ledger(Diary):
         self.since: dict[str, float] = {}
         self.worked: dict[str, float] = {}
         self.lost: dict[str, float] = {}
-        self.over: dict[str, Work] = {}
+        self.over: dict[str, JobSpec] = {}
 
-    def arrives(self, work: Work, now: float) -> None:
-        assert now == work.arrives
-        self.arrived[work.job.name] = now
-        super().arrives(work, now)
+    def arrives(self, spec: JobSpec, now: float) -> None:
+        assert now == spec.arrives
+        self.arrived[spec.job.name] = now
+        super().arrives(spec, now)
 
-    def starts(self, work: Work, placements: object, now: float) -> None:
-        name = work.job.name
+    def starts(self, spec: JobSpec, placements: object, now: float) -> None:
+        name = spec.job.name
         assert now >= self.arrived[name]
         held = self.held.setdefault(name, set())
         held |= {p.replica for p in placements}  # type: ignore[attr-defined]
-        if len(held) == work.job.n_pods:
+        if len(held) == spec.job.n_pods:
             self.since[name] = now
-        super().starts(work, placements, now)  # type: ignore[arg-type]
+        super().starts(spec, placements, now)  # type: ignore[arg-type]
 
-    def stops(self, work: Work, pods: object, why: str, now: float) -> None:
-        self.held[work.job.name] -= {*pods}  # type: ignore[misc]
-        super().stops(work, pods, why, now)  # type: ignore[arg-type]
+    def stops(self, spec: JobSpec, pods: object, why: str, now: float) -> None:
+        self.held[spec.job.name] -= {*pods}  # type: ignore[misc]
+        super().stops(spec, pods, why, now)  # type: ignore[arg-type]
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
-        name = work.job.name
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
+        name = spec.job.name
         self.worked[name] = self.worked.get(name, 0) + now - self.since.pop(name)
         self.lost[name] = self.lost.get(name, 0) + seconds
-        super().loses(work, seconds, now)
+        super().loses(spec, seconds, now)
 
-    def ends(self, work: Work, now: float) -> None:
-        name = work.job.name
+    def ends(self, spec: JobSpec, now: float) -> None:
+        name = spec.job.name
         self.worked[name] = self.worked.get(name, 0) + now - self.since.pop(name)
-        self.over[name] = work
-        super().ends(work, now)
+        self.over[name] = spec
+        super().ends(spec, now)
 
 
 @st.composite
@@ -417,8 +425,8 @@ def trials(draw: st.DrawFn) -> Trial:
     times = st.integers(0, 400).map(float)
     gangs = st.integers(1, n_nodes)
     arrivals = sorted(draw(st.lists(times, min_size=1, max_size=12)))
-    works = [
-        work(
+    job_specs = [
+        spec(
             f"j{number}",
             at,
             draw(st.integers(1, 300)),
@@ -429,18 +437,18 @@ def trials(draw: st.DrawFn) -> Trial:
         )
         for number, at in enumerate(arrivals)
     ]
-    happenings = []
+    timed_events = []
     for at in sorted(draw(st.lists(times, max_size=3))):
         number = draw(st.integers(0, n_nodes - 1))
-        happenings.append(Happening(at, NodesGone((f"n{number:03}",))))
-        happenings.append(Happening(at, NodesChanged((node(number),))))
+        timed_events.append(TimedEvent(at, NodesGone((f"n{number:03}",))))
+        timed_events.append(TimedEvent(at, NodesChanged((node(number),))))
     return trial(
         n_nodes,
-        works,
+        job_specs,
         conf=PREEMPT,
         checkpoint_s=draw(st.sampled_from([0.0, 7.0, 60.0, inf])),
         grace_s=draw(st.sampled_from([0.0, 30.0])),
-        happenings=happenings,
+        timed_events=timed_events,
     )
 
 
@@ -484,15 +492,15 @@ def test_a_moved_job_does_again_what_it_had_not_saved_and_restarts_first() -> No
     conf = read_conf({"actions": actions, "configurations": quick})
     assert isinstance(conf, Conf)
     moving = Moving(60.0, checkpoint_s=600.0)
-    works = [
-        work("a", 0, 100_000, 4, moving=moving),
-        work("b", 0, 1000, 4),
-        work("c", 0, 100_000, 4),
-        work("d", 0, 1000, 4),
-        work("big", 2000, 10),
+    job_specs = [
+        spec("a", 0, 100_000, 4, moving=moving),
+        spec("b", 0, 1000, 4),
+        spec("c", 0, 100_000, 4),
+        spec("d", 0, 1000, 4),
+        spec("big", 2000, 10),
     ]
 
-    story, tally = told(trial(2, works, conf=conf, checkpoint_s=600.0))
+    story, tally = told(trial(2, job_specs, conf=conf, checkpoint_s=600.0))
 
     assert story[-8:] == [
         "2000 big arrives",
@@ -508,10 +516,10 @@ def test_a_moved_job_does_again_what_it_had_not_saved_and_restarts_first() -> No
 
 
 def test_a_share_of_the_jobs_of_a_workload_is_movable() -> None:
-    jobs = workload([work(f"j{n}", n, 10) for n in range(1000)])
+    jobs = workload([spec(f"j{n}", n, 10) for n in range(1000)])
     moving = Moving(60.0)
 
     for share, low, high in ((0.0, 0, 0), (0.3, 250, 350), (1.0, 1000, 1000)):
-        found = [each.job.moving for each in movable(jobs, share, moving).works()]
+        found = [each.job.moving for each in movable(jobs, share, moving).job_specs()]
         assert low <= found.count(moving) <= high
-        assert found == [w.job.moving for w in movable(jobs, share, moving).works()]
+        assert found == [w.job.moving for w in movable(jobs, share, moving).job_specs()]

@@ -5,8 +5,8 @@ import pytest
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Bind
-from ringleaf.simulator.metrics.cost import Durations, Timed
-from tests.simulator.stage import nodes, work
+from ringleaf.simulator.metrics.cost import Durations, TimedEngine
+from tests.simulator.stage import nodes, spec
 
 
 def test_quantiles_are_right_to_two_per_cent() -> None:
@@ -32,8 +32,8 @@ def test_nothing_took_no_time() -> None:
 
 def test_a_timed_scheduler_says_what_the_scheduler_says() -> None:
     on = nodes("A 4")
-    jobs = [JobArrived(work("a", 0, 8, 3).job), JobArrived(work("b", 0, 1).job)]
-    timed = Timed(Engine(on))
+    jobs = [JobArrived(spec("a", 0, 8, 3).job), JobArrived(spec("b", 0, 1).job)]
+    timed = TimedEngine(Engine(on))
 
     said = timed.handle_all(jobs, 0.0)
 

@@ -21,10 +21,10 @@ from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode
+from ringleaf.simulator.events import EventContext, EventReader
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import EventEntry, SettingsEntry, wanted_at
 from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
-from ringleaf.simulator.then import Reader, Stage
 from tests.effort import assert_reached, examples
 from tests.simulator import nouns
 
@@ -40,8 +40,8 @@ def again(event: Event) -> Event:
     """*event*, written as JSON and read."""
     plain = json.loads(msgspec.json.encode(encode.event(event)))
     entry = read(plain, EventEntry, "an event", wanted_at)
-    stage = Stage({}, {}, SettingsEntry(), strict=False)
-    return Reader(stage, "event", entry, 0.0, []).read()
+    stage = EventContext({}, {}, SettingsEntry(), strict=False)
+    return EventReader(stage, "event", entry, 0.0, []).read()
 
 
 def unwarned(event: Event) -> Event:

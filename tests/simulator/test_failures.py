@@ -13,13 +13,13 @@ from ringleaf.simulator.failures import (
     HOUR_S,
     NEVER,
     USUAL,
-    Failures,
+    FailureGenerator,
     Rates,
     read_rates,
 )
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening
-from tests.simulator.trials import engine, site, trial, work
+from ringleaf.simulator.trial import TimedEvent
+from tests.simulator.trials import engine, site, spec, trial
 
 YEAR_S = 365 * 24 * HOUR_S
 ONLY = {
@@ -28,12 +28,12 @@ ONLY = {
 }
 
 
-def within_a_year(rates: Rates, seed: int = 1, n_nodes: int = 16) -> list[Happening]:
-    happenings = Failures(site(n_nodes), rates, seed)
-    return list(takewhile(lambda each: each.at < YEAR_S, happenings))
+def within_a_year(rates: Rates, seed: int = 1, n_nodes: int = 16) -> list[TimedEvent]:
+    timed_events = FailureGenerator(site(n_nodes), rates, seed)
+    return list(takewhile(lambda each: each.at < YEAR_S, timed_events))
 
 
-def nodes(happening: Happening) -> tuple[Node, ...]:
+def nodes(happening: TimedEvent) -> tuple[Node, ...]:
     assert isinstance(happening.event, NodesChanged)
     return happening.event.nodes
 
@@ -58,7 +58,7 @@ def test_happenings_come_in_the_order_of_time() -> None:
 
 
 def test_a_chip_that_fails_is_faulty_and_makes_pods_faulty() -> None:
-    (happening,) = islice(Failures(site(4), ONLY["chip"], 1), 1)
+    (happening,) = islice(FailureGenerator(site(4), ONLY["chip"], 1), 1)
 
     (node,) = nodes(happening)
 
@@ -68,7 +68,7 @@ def test_a_chip_that_fails_is_faulty_and_makes_pods_faulty() -> None:
 
 
 def test_a_leaf_that_fails_takes_all_nodes_under_it_down() -> None:
-    (happening,) = islice(Failures(site(8), ONLY["leaf"], 1), 1)
+    (happening,) = islice(FailureGenerator(site(8), ONLY["leaf"], 1), 1)
 
     found = nodes(happening)
 
@@ -162,7 +162,7 @@ def test_parts_that_nobody_repairs_fail_once_each_and_then_no_more() -> None:
     rates = read_rates("chip=10,chip-repair=0,node=10,node-repair=0")
     place = site(4)
 
-    happened = list(Failures(place, rates, 1))
+    happened = list(FailureGenerator(place, rates, 1))
 
     assert len(happened) == place.chips + len(place.nodes)
 
@@ -170,11 +170,13 @@ def test_parts_that_nobody_repairs_fail_once_each_and_then_no_more() -> None:
 def test_a_run_counts_what_broke_also_where_nobody_was_hit() -> None:
     rates = read_rates("node=100,node-repair=2")
     played = trial(
-        16, [work("late", 500_000.0, 60)], happenings=Failures(site(16), rates, 1)
+        16,
+        [spec("late", 500_000.0, 60)],
+        timed_events=FailureGenerator(site(16), rates, 1),
     )
     before = sum(
         any(not node.ready for node in each.event.nodes)
-        for each in takewhile(lambda each: each.at < 500_060, played.happenings)
+        for each in takewhile(lambda each: each.at < 500_060, played.timed_events)
         if isinstance(each.event, NodesChanged)
     )
 
@@ -190,9 +192,11 @@ def test_a_job_that_never_gets_any_further_ends_the_run_in_one_line(
     monkeypatch.setattr(clock, "MAX_IN_VAIN", 20)
     rates = read_rates("node=4,node-repair=1")
     moves = Recovery(FaultMode.FORCE, pods_only=True)
-    works = [work("big", 0.0, 400_000, replicas=12, recovery=moves)]
+    job_specs = [spec("big", 0.0, 400_000, replicas=12, recovery=moves)]
     played = trial(
-        *(16, works), happenings=Failures(site(16), rates, 1), checkpoint_s=40_000.0
+        *(16, job_specs),
+        timed_events=FailureGenerator(site(16), rates, 1),
+        checkpoint_s=40_000.0,
     )
 
     with pytest.raises(BadInput, match=r"'big' of .* stopped 20 times before it had"):
@@ -202,11 +206,11 @@ def test_a_job_that_never_gets_any_further_ends_the_run_in_one_line(
 def test_failures_drive_the_rescheduling_of_the_engine() -> None:
     """Gangs on nodes that fail often get done, with work lost and pods moved."""
     moves = Recovery(FaultMode.FORCE, pods_only=True)
-    works = [
-        work(f"j{n}", n * 600.0, 20_000, replicas=4, recovery=moves) for n in range(40)
+    job_specs = [
+        spec(f"j{n}", n * 600.0, 20_000, replicas=4, recovery=moves) for n in range(40)
     ]
     rates = read_rates("node=100,node-repair=2,chip=2000,chip-repair=2")
-    played = trial(16, works, happenings=Failures(site(16), rates, 1))
+    played = trial(16, job_specs, timed_events=FailureGenerator(site(16), rates, 1))
 
     tally = play(played, engine(played))
 

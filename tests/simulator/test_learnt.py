@@ -17,9 +17,9 @@ from ringleaf.model.job import Job
 from ringleaf.model.run_time import NO_ORIGIN, Origin, RunTime, Similarity
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.encode import job as job_entry
+from ringleaf.simulator.events import FORMS
 from ringleaf.simulator.scenario import load
 from ringleaf.simulator.sites import site
-from ringleaf.simulator.then import FORMS
 from ringleaf.simulator.trial import Trial
 from ringleaf.simulator.workloads import workload
 

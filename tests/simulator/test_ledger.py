@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ringleaf.engine.event import NodesGone
-from ringleaf.simulator.bookmark import load, save
+from ringleaf.simulator.checkpoint import load, save
 from ringleaf.simulator.clock import Clock, play
 from ringleaf.simulator.ledger import COLUMNS, Ledger
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Ending, Happening, Work
-from tests.simulator.trials import engine, trial, work
+from ringleaf.simulator.trial import Ending, JobSpec, TimedEvent
+from tests.simulator.trials import engine, spec, trial
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -21,15 +21,17 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_a_row_tells_what_became_of_a_job(tmp_path: Path) -> None:
-    failed = Work(work("b, of x", 1, 10, replicas=2).job, 1, 10, Ending.FAILED, "eval")
-    works = [
-        work("a", 0, 10, priority=3),
+    failed = JobSpec(
+        spec("b, of x", 1, 10, replicas=2).job, 1, 10, Ending.FAILED, "eval"
+    )
+    job_specs = [
+        spec("a", 0, 10, priority=3),
         failed,
-        work("bad", 2, 10, chips=9),
-        work("big", 3, 10, replicas=9),
+        spec("bad", 2, 10, chips=9),
+        spec("big", 3, 10, replicas=9),
     ]
-    happenings = [Happening(18, NodesGone(("n000",)))]
-    played = trial(3, works, under=1, happenings=happenings, checkpoint_s=5)
+    timed_events = [TimedEvent(18, NodesGone(("n000",)))]
+    played = trial(3, job_specs, under=1, timed_events=timed_events, checkpoint_s=5)
     ledger, path = Ledger(), tmp_path / "jobs.csv"
     ledger.open(path)
 
@@ -66,8 +68,8 @@ def test_a_row_tells_what_became_of_a_job(tmp_path: Path) -> None:
 
 
 def test_what_a_job_lost_is_in_its_row(tmp_path: Path) -> None:
-    happenings = [Happening(8, NodesGone(("n000",)))]
-    played = trial(2, [work("a", 0, 10)], happenings=happenings, checkpoint_s=5)
+    timed_events = [TimedEvent(8, NodesGone(("n000",)))]
+    played = trial(2, [spec("a", 0, 10)], timed_events=timed_events, checkpoint_s=5)
     ledger, path = Ledger(), tmp_path / "jobs.csv"
     ledger.open(path)
 
@@ -78,7 +80,7 @@ def test_what_a_job_lost_is_in_its_row(tmp_path: Path) -> None:
 
 
 def test_rows_go_on_where_they_were_when_it_was_put_away(tmp_path: Path) -> None:
-    played = trial(1, [work(f"é{n}", n, 10) for n in range(6)])
+    played = trial(1, [spec(f"é{n}", n, 10) for n in range(6)])
     whole, path = tmp_path / "whole.csv", tmp_path / "jobs.csv"
     ledger = Ledger()
     ledger.open(whole)

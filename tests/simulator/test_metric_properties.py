@@ -17,14 +17,14 @@ from ringleaf.model.settings import LeafChoice, Settings
 from ringleaf.policies.fragments import fragments
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.policies.switches import choose_slices, leaf_table
-from ringleaf.simulator.metrics import Metrics
-from ringleaf.simulator.metrics.floor import Floor
+from ringleaf.simulator.metrics import RunMetrics
+from ringleaf.simulator.metrics.chip_usage import ChipUsage
 from ringleaf.simulator.metrics.leaves import GANGS, Room
-from ringleaf.simulator.metrics.why import BLAMES
+from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES
 from ringleaf.simulator.metrics.wiring import usable
-from ringleaf.simulator.trial import Work
+from ringleaf.simulator.trial import JobSpec
 from tests.effort import examples
-from tests.simulator.stage import RINGS, Stage, nodes, work
+from tests.simulator.stage import RINGS, Stage, nodes, spec
 
 A2 = PRODUCTS["atlas-800t-a2"]
 WIRED = [
@@ -75,7 +75,7 @@ def test_the_largest_gang_is_the_largest_that_the_rule_places(
         for leaf, (frees, _crossed) in enumerate(drawn)
         for slot, free in enumerate(frees)
     ]
-    floor = Floor(every)
+    floor = ChipUsage(every)
     room = Room(floor, settings)
     cluster = Cluster(every)
     for leaf, (_frees, crossed) in enumerate(drawn):
@@ -105,7 +105,7 @@ def test_disjoint_gangs_are_never_more_than_there_are(
         for leaf, (free, _crossed) in enumerate(drawn)
         for slot in range(4)
     ]
-    room = Room(Floor(every), Settings())
+    room = Room(ChipUsage(every), Settings())
     for leaf, (_free, crossed) in enumerate(drawn):
         if crossed:
             room.cross(leaf, 1)
@@ -141,7 +141,7 @@ def test_greedy_gangs_are_the_best_in_nearly_all_cases() -> None:
             for leaf, free in enumerate(drawn)
             for slot in range(4)
         ]
-        room = Room(Floor(every), Settings())
+        room = Room(ChipUsage(every), Settings())
         same += room.gangs_by_rule(4) == _most_covers(list(drawn), 4)
         total += 1
 
@@ -179,12 +179,12 @@ STEPS = st.lists(
 class Play:
     """Steps told to the metrics, and counted in the plainest way."""
 
-    def __init__(self, works: list[Work]) -> None:
-        self.stage, self.model = Stage(nodes("A 2", "B 2"), works), Model()
+    def __init__(self, job_specs: list[JobSpec]) -> None:
+        self.stage, self.model = Stage(nodes("A 2", "B 2"), job_specs), Model()
         self.waiting: list[str] = []
         self.used_s = self.queue_s = 0.0
         self.starts = 0
-        self._coming = iter(works)
+        self._coming = iter(job_specs)
 
     def pass_by(self, seconds: float) -> None:
         held = self.model.held.values()
@@ -200,7 +200,7 @@ class Play:
     def start(self) -> None:
         if not self.waiting:
             return
-        job = self.stage.works[self.waiting[0]].job
+        job = self.stage.job_specs[self.waiting[0]].job
         places = self.model.fit(job.chips, job.replicas)
         if places:
             self.starts += 1
@@ -222,7 +222,7 @@ class Play:
 
     def stop(self) -> None:
         if (name := self.release()) is not None:
-            self.stage.stop(name, *range(self.stage.works[name].job.replicas))
+            self.stage.stop(name, *range(self.stage.job_specs[name].job.replicas))
             self.waiting.append(name)
 
 
@@ -231,13 +231,13 @@ class Play:
 def test_chip_seconds_in_are_chip_seconds_out(
     steps: list[tuple[str, float, int, int]],
 ) -> None:
-    works = [
-        work(f"j{i}", 0.0, chips, pods)
+    job_specs = [
+        spec(f"j{i}", 0.0, chips, pods)
         for i, (what, _s, chips, pods) in enumerate(steps)
         if what == "come"
     ]
-    assume(works)
-    play = Play(works)
+    assume(job_specs)
+    play = Play(job_specs)
     for what, seconds, _chips, _pods in steps:
         play.pass_by(seconds)
         getattr(play, what)()
@@ -252,7 +252,7 @@ def test_chip_seconds_in_are_chip_seconds_out(
     assert levels["used"] == pytest.approx(play.used_s)
     assert levels["queue"] == pytest.approx(play.queue_s)
     assert levels["used"] + levels["idle"] == pytest.approx(32 * play.stage.now)
-    blamed = sum(levels[f"{blame}_jobs"] for blame in BLAMES)
+    blamed = sum(levels[f"{blame}_jobs"] for blame in PENDING_CAUSES)
     assert blamed == pytest.approx(play.queue_s)
     assert all(value >= -1e-9 for value in levels.values())
     _is_empty(metrics)
@@ -263,10 +263,10 @@ def _place(stage: Stage, name: str, places: list[tuple[str, int]]) -> None:
     stage.place(name, *(Placement(n, at, chips_of(mask)) for n, (at, mask) in pods))
 
 
-def _is_empty(metrics: Metrics) -> None:
+def _is_empty(metrics: RunMetrics) -> None:
     """Nothing is left behind of jobs that are gone."""
     floor, spine, room = metrics._floor, metrics._spine, metrics._room  # noqa: SLF001
-    fresh = Floor(nodes("A 2", "B 2"))
+    fresh = ChipUsage(nodes("A 2", "B 2"))
     stock = floor.stocks[RINGS]
     assert (floor.used, stock.idle, stock.waste, floor.free) == (0, 32, 0, fresh.free)
     assert (spine.over_one, spine.over_cap, spine.slow) == (0, 0, {})
@@ -292,13 +292,13 @@ def test_a_run_goes_on_after_being_put_away() -> None:
         stage.at(0).arrive("a").start("a", A1="01234567", B0="01234567")
         return stage.at(5).arrive("b")
 
-    def rest(stage: Stage) -> Metrics:
+    def rest(stage: Stage) -> RunMetrics:
         stage.at(10).end("a").start("b", A0="01")
         return stage.at(20).finish()
 
-    works = [work("a", 0, 8, 2), work("b", 5, 2)]
-    straight = rest(first(Stage(nodes("A 2", "B 2"), works)))
-    broken = first(Stage(nodes("A 2", "B 2"), works))
+    job_specs = [spec("a", 0, 8, 2), spec("b", 5, 2)]
+    straight = rest(first(Stage(nodes("A 2", "B 2"), job_specs)))
+    broken = first(Stage(nodes("A 2", "B 2"), job_specs))
     scheduler = broken.metrics.__dict__.pop("_scheduler")
     file = BytesIO()
     Pickler(file).dump(broken.metrics)

@@ -14,8 +14,8 @@ from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator.metrics import SERIES, Metrics
-from tests.simulator.stage import Stage, nodes, work
+from ringleaf.simulator.metrics import SERIES, RunMetrics
+from tests.simulator.stage import Stage, nodes, spec
 
 ALL = "01234567"
 WAITS = Verdict.WAITING
@@ -42,14 +42,14 @@ def small() -> dict[str, Any]:
     70   c and d end                    0
     ==== ============================= =========== ==========
     """
-    works = [
-        work("w", 0, 1),
-        work("a", 10, 8, 2, runs_s=40.0),
-        work("b", 20, 4, runs_s=35.0),
-        work("c", 30, 8, 2, runs_s=20.0),
-        work("d", 40, 1, runs_s=30.0),
+    job_specs = [
+        spec("w", 0, 1),
+        spec("a", 10, 8, 2, runs_s=40.0),
+        spec("b", 20, 4, runs_s=35.0),
+        spec("c", 30, 8, 2, runs_s=20.0),
+        spec("d", 40, 1, runs_s=30.0),
     ]
-    stage = Stage(nodes("A 2", "B 2"), works)
+    stage = Stage(nodes("A 2", "B 2"), job_specs)
     stage.at(0).arrive("w").start("w", A0="0")
     stage.at(10).arrive("a").start("a", A1=ALL, B0=ALL)
     stage.at(20).end("w").arrive("b")
@@ -178,8 +178,8 @@ def test_work_done_is_told(small: dict[str, Any]) -> None:
 
 
 def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
-    works = [work(name, 0, 8, 2) for name in "bcd"]
-    stage = Stage(nodes("A 4", "B 4", "C 4"), works)
+    job_specs = [spec(name, 0, 8, 2) for name in "bcd"]
+    stage = Stage(nodes("A 4", "B 4", "C 4"), job_specs)
     stage.at(0).arrive("b").arrive("c").arrive("d")
     stage.at(4)
     stage.start("b", A1=ALL, B1=ALL)  # spine 1 to A and to B
@@ -215,9 +215,9 @@ def test_jobs_that_share_a_leaf_are_conflicts_and_slow_down() -> None:
 
 def test_as_many_as_may_share_a_leaf_by_the_rule_are_within_the_cap() -> None:
     settings = Settings(switch_mode=SwitchMode.SPINE_LEAF_2, shared_leaves=2)
-    works = [work(name, 0, 8, 2) for name in "bcd"]
+    job_specs = [spec(name, 0, 8, 2) for name in "bcd"]
     stage = Stage(
-        nodes("A 4", "B 4", "C 4"), works, conf=replace(DEFAULT, settings=settings)
+        nodes("A 4", "B 4", "C 4"), job_specs, conf=replace(DEFAULT, settings=settings)
     )
     stage.at(0).arrive("b").arrive("c").arrive("d")
     stage.start("b", A1=ALL, B1=ALL).start("c", A2=ALL, B2=ALL)
@@ -232,8 +232,8 @@ def test_as_many_as_may_share_a_leaf_by_the_rule_are_within_the_cap() -> None:
 
 def test_who_crosses_after_a_repair_only_is_among_those_at_risk() -> None:
     whole = "01234567"
-    works = [work("a", 0, 8, 2), work("b", 0, 8, 2), work("c", 0, 8, 2)]
-    stage = Stage(nodes("A 3", "B 3"), works)
+    job_specs = [spec("a", 0, 8, 2), spec("b", 0, 8, 2), spec("c", 0, 8, 2)]
+    stage = Stage(nodes("A 3", "B 3"), job_specs)
     stage.at(0).arrive("a").arrive("b").arrive("c")
     stage.start("a", A0=whole, A1=whole)  # under one leaf at first
     stage.start("b", A2=whole, B0=whole)
@@ -247,8 +247,8 @@ def test_who_crosses_after_a_repair_only_is_among_those_at_risk() -> None:
 
 
 def test_torn_rings_are_counted() -> None:
-    works = [work("a", 0, 4), work("b", 1, 2)]
-    stage = Stage(nodes("A 1"), works)
+    job_specs = [spec("a", 0, 4), spec("b", 1, 2)]
+    stage = Stage(nodes("A 1"), job_specs)
     stage.at(0).arrive("a").start("a", A0="0145")
     stage.at(1).arrive("b").start("b", A0="23")
     found = stage.at(2).finish().plain()["chips"]
@@ -263,8 +263,8 @@ def test_torn_rings_are_counted() -> None:
 
 def test_die_pairs_of_a3_are_rings() -> None:
     a3 = PRODUCTS["atlas-900-a3"]
-    works = [work("a", 0, 2), work("b", 1, 4)]
-    stage = Stage(nodes("p 1", product=a3, superpod=True), works)
+    job_specs = [spec("a", 0, 2), spec("b", 1, 4)]
+    stage = Stage(nodes("p 1", product=a3, superpod=True), job_specs)
     stage.at(0).arrive("a").start("a", p0="12")  # half of two modules
     stage.at(1).arrive("b").start("b", p0="4567")  # two modules
     found = stage.at(2).finish().plain()["chips"]
@@ -277,8 +277,8 @@ def test_die_pairs_of_a3_are_rings() -> None:
 def test_superpods_are_counted() -> None:
     a3 = PRODUCTS["atlas-900-a3"]
     on = nodes("p 4", "q 4", product=a3, superpod=True)
-    works = [work("a", 0, 16, 4, sp_block=32), work("b", 1, 16, 2)]
-    stage = Stage(on, works)
+    job_specs = [spec("a", 0, 16, 4, sp_block=32), spec("b", 1, 16, 2)]
+    stage = Stage(on, job_specs)
     whole = tuple(range(16))
     stage.at(0).arrive("a")
     stage.place(
@@ -308,7 +308,7 @@ def test_superpods_are_counted() -> None:
 def test_gangs_outside_superpods_use_none_and_are_spread_over_leaves() -> None:
     a3 = PRODUCTS["atlas-900-a3"]
     on = [*nodes("p 4", product=a3, superpod=True), *nodes("A 2", "B 2")]
-    stage = Stage(on, [work("a", 0, 8, 3)])
+    stage = Stage(on, [spec("a", 0, 8, 3)])
     stage.at(0).arrive("a")
     stage.start("a", A0="01234567", A1="01234567", B0="01234567")
     found = stage.at(10).finish().plain()["superpods"]
@@ -321,8 +321,8 @@ def test_gangs_outside_superpods_use_none_and_are_spread_over_leaves() -> None:
 
 
 def test_faults_cost_work_and_time() -> None:
-    works = [work("a", 0, 8, 2), work("b", 100, 1)]
-    stage = Stage(nodes("A 2", "B 2"), works)
+    job_specs = [spec("a", 0, 8, 2), spec("b", 100, 1)]
+    stage = Stage(nodes("A 2", "B 2"), job_specs)
     stage.at(0).arrive("a").start("a", A0=ALL, A1=ALL)
     stage.at(50).say(Delete("a", (0, 1), "NodeUnhealthy", "")).lose("a", 20)
     stage.at(60).stop("a", 0, 1)
@@ -340,8 +340,8 @@ def test_faults_cost_work_and_time() -> None:
 
 
 def test_evictions_are_no_faults() -> None:
-    works = [work("a", 0, 8), work("b", 100, 1)]
-    stage = Stage(nodes("A 2"), works)
+    job_specs = [spec("a", 0, 8), spec("b", 100, 1)]
+    stage = Stage(nodes("A 2"), job_specs)
     stage.at(0).arrive("a").start("a", A0=ALL)
     stage.at(50).say(Evict("a", (0,), "b", "preempt")).lose("a", 20)
     stage.at(60).stop("a", 0)
@@ -382,8 +382,8 @@ GANG = {"tor_affinity": Schema.LARGE_MODEL}
     ],
 )
 def test_what_the_scheduler_says_is_blamed(said: dict[str, Any], blamed: str) -> None:
-    works = [work("a", 0, 8, 4, **GANG), work("b", 100, 1)]
-    stage = Stage(nodes("A 4", "B 4"), works)
+    job_specs = [spec("a", 0, 8, 4, **GANG), spec("b", 100, 1)]
+    stage = Stage(nodes("A 4", "B 4"), job_specs)
     stage.at(0).arrive("a").say(Report("a", WAITS, "", **said))
     found = stage.at(100).arrive("b").finish().plain()["why"]["jobs"]
 
@@ -393,8 +393,8 @@ def test_what_the_scheduler_says_is_blamed(said: dict[str, Any], blamed: str) ->
 
 
 def test_too_few_chips_are_capacity_whatever_else_was_said() -> None:
-    works = [work("a", 0, 8, 4, **GANG), work("b", 0, 8, 2), work("c", 100, 1)]
-    stage = Stage(nodes("A 4"), works)
+    job_specs = [spec("a", 0, 8, 4, **GANG), spec("b", 0, 8, 2), spec("c", 100, 1)]
+    stage = Stage(nodes("A 4"), job_specs)
     stage.at(0).arrive("b").arrive("a").start("b", A0=ALL, A1=ALL)
     stage.say(Report("a", WAITS, "", behind=True))
     stage.at(60).end("b")  # 16 of the 32 chips that a asks until here
@@ -406,8 +406,8 @@ def test_too_few_chips_are_capacity_whatever_else_was_said() -> None:
 
 
 def test_a_queue_holds_back_only_who_would_find_chips() -> None:
-    works = [work("a", 0, 8, 4), work("b", 0, 8), work("c", 100, 1)]
-    stage = Stage(nodes("A 4"), works)
+    job_specs = [spec("a", 0, 8, 4), spec("b", 0, 8), spec("c", 100, 1)]
+    stage = Stage(nodes("A 4"), job_specs)
     stage.at(0).arrive("b").arrive("a").start("b", A0=ALL)
     stage.say(Report("a", WAITS, ""))
     stage.at(60).end("b")
@@ -419,8 +419,8 @@ def test_a_queue_holds_back_only_who_would_find_chips() -> None:
 
 
 def test_of_what_nobody_spoke_the_first_is_blamed_on_fragments() -> None:
-    works = [work("a", 0, 8), work("b", 0, 4), work("c", 10, 1)]
-    stage = Stage(nodes("A 1"), works)
+    job_specs = [spec("a", 0, 8), spec("b", 0, 4), spec("c", 10, 1)]
+    stage = Stage(nodes("A 1"), job_specs)
     stage.at(0).arrive("a").arrive("b")
     found = stage.at(10).arrive("c").finish().plain()["why"]["jobs"]
 
@@ -429,7 +429,7 @@ def test_of_what_nobody_spoke_the_first_is_blamed_on_fragments() -> None:
 
 
 def test_a_job_that_can_never_run_waits_for_nothing() -> None:
-    stage = Stage(nodes("A 1"), [work("a", 0, 8), work("b", 10, 8)])
+    stage = Stage(nodes("A 1"), [spec("a", 0, 8), spec("b", 10, 8)])
     stage.at(0).arrive("a").say(Report("a", Verdict.INVALID, ""))
     found = stage.at(10).arrive("b").finish().plain()
 
@@ -437,7 +437,7 @@ def test_a_job_that_can_never_run_waits_for_nothing() -> None:
 
 
 def test_who_never_started_is_told() -> None:
-    stage = Stage(nodes("A 1"), [work("a", 0, 8), work("b", 10, 8)])
+    stage = Stage(nodes("A 1"), [spec("a", 0, 8), spec("b", 10, 8)])
     stage.at(0).arrive("a").at(10).arrive("b")
     found = stage.at(30).finish().plain()
 
@@ -448,8 +448,8 @@ def test_who_never_started_is_told() -> None:
 
 
 def test_a_job_that_never_starts_is_pending_until_the_last_job_ends() -> None:
-    works = [work("a", 0, 8), work("b", 10, 8, 2), work("c", 20, 1)]
-    stage = Stage(nodes("A 1"), works)
+    job_specs = [spec("a", 0, 8), spec("b", 10, 8, 2), spec("c", 20, 1)]
+    stage = Stage(nodes("A 1"), job_specs)
     stage.at(0).arrive("a").start("a", A0=ALL)
     stage.at(10).arrive("b").at(20).arrive("c")
     stage.at(60).end("a").start("c", A0="0").at(90).end("c")
@@ -464,9 +464,9 @@ def test_a_job_that_never_starts_is_pending_until_the_last_job_ends() -> None:
 
 
 def test_a_job_that_is_not_counted_is_not_counted_as_pending_either() -> None:
-    works = [work(name, 10 * n, 8) for n, name in enumerate("abcdefghij")]
-    stage = Stage(nodes("A 1"), works)
-    for n, each in enumerate(works):
+    job_specs = [spec(name, 10 * n, 8) for n, name in enumerate("abcdefghij")]
+    stage = Stage(nodes("A 1"), job_specs)
+    for n, each in enumerate(job_specs):
         stage.at(10 * n).arrive(each.job.name)
     found = stage.finish().plain()
 
@@ -476,12 +476,12 @@ def test_a_job_that_is_not_counted_is_not_counted_as_pending_either() -> None:
 
 
 def test_the_sizes_and_causes_of_jobs_that_never_start_are_told() -> None:
-    works = [
-        work(name, 0, chips, pods)
+    job_specs = [
+        spec(name, 0, chips, pods)
         for name, chips, pods in zip("abcd", (8, 8, 4, 2), (2, 1, 1, 1), strict=True)
     ]
-    stage = Stage(nodes("A 1"), works)
-    for each in works:
+    stage = Stage(nodes("A 1"), job_specs)
+    for each in job_specs:
         stage.at(0).arrive(each.job.name)
     reasons = {Reason.LEAF_CLOSED: 1}
     stage.say(Report("b", WAITS, "", missing=1, reasons=reasons))
@@ -494,14 +494,14 @@ def test_the_sizes_and_causes_of_jobs_that_never_start_are_told() -> None:
     )
     causes = {"capacity": 1, "rule": 1, "quota": 1, "order": 1, "fragmentation": 0}
     assert jobs["unstarted_causes"] == causes
-    alone = Stage(nodes("A 1"), [work("a", 0, 8)]).at(0).arrive("a").finish().plain()
+    alone = Stage(nodes("A 1"), [spec("a", 0, 8)]).at(0).arrive("a").finish().plain()
     assert alone["jobs"]["unstarted_causes"]["fragmentation"] == 1
 
 
 def test_jobs_that_request_the_same_never_start_for_the_cause_said_last() -> None:
-    works = [work(name, 0, 8) for name in "abc"]
-    stage = Stage(nodes("A 1"), works)
-    for each in works:
+    job_specs = [spec(name, 0, 8) for name in "abc"]
+    stage = Stage(nodes("A 1"), job_specs)
+    for each in job_specs:
         stage.at(0).arrive(each.job.name)
     reasons = {Reason.LEAF_CLOSED: 1}
     stage.say(Report("b", WAITS, ""))
@@ -515,8 +515,8 @@ def test_jobs_that_request_the_same_never_start_for_the_cause_said_last() -> Non
 
 
 def test_rows_over_time_are_means_of_equal_spans() -> None:
-    works = [work("a", 0, 8), work("b", 512, 4)]
-    stage = Stage(nodes("A 1", "B 1"), works)  # 512 rows: one for every second
+    job_specs = [spec("a", 0, 8), spec("b", 512, 4)]
+    stage = Stage(nodes("A 1", "B 1"), job_specs)  # 512 rows: one for every second
     stage.at(0).arrive("a").start("a", A0=ALL)
     stage.at(1.5).end("a")
     stage.at(512).arrive("b").at(512.5)
@@ -534,7 +534,7 @@ def test_rows_over_time_are_means_of_equal_spans() -> None:
 
 
 def test_rows_stay_few_however_long_the_run_is() -> None:
-    stage = Stage(nodes("A 1"), [work("a", 0, 8), work("b", 100, 8)])
+    stage = Stage(nodes("A 1"), [spec("a", 0, 8), spec("b", 100, 8)])
     stage.at(0).arrive("a").at(100).arrive("b").start("a", A0=ALL)
     stage.at(1e6)
     rows = stage.finish().rows()
@@ -551,7 +551,7 @@ def test_rows_stay_few_however_long_the_run_is() -> None:
 
 def test_rows_that_become_one_keep_their_time() -> None:
     """In use from 100 to 5,000 of 10,000 s, told in steps of 50 s."""
-    stage = Stage(nodes("A 1"), [work("a", 0, 8), work("b", 100, 8)])
+    stage = Stage(nodes("A 1"), [spec("a", 0, 8), spec("b", 100, 8)])
     stage.at(0).arrive("a").at(100).arrive("b").start("a", A0=ALL)
     for now in range(150, 5001, 50):
         stage.at(now)
@@ -568,7 +568,7 @@ def test_rows_that_become_one_keep_their_time() -> None:
 
 
 def test_a_short_job_counts_as_ten_seconds() -> None:
-    stage = Stage(nodes("A 1"), [work("a", 0, 8, runs_s=2.0)])
+    stage = Stage(nodes("A 1"), [spec("a", 0, 8, runs_s=2.0)])
     stage.at(0).arrive("a").at(30).start("a", A0=ALL).at(32).end("a")
     found = stage.finish().plain()
 
@@ -577,7 +577,7 @@ def test_a_short_job_counts_as_ten_seconds() -> None:
 
 def test_chips_that_do_not_work_are_no_capacity() -> None:
     on = nodes("A 2")
-    stage = Stage(on, [work("a", 0, 8), work("b", 20, 8)])
+    stage = Stage(on, [spec("a", 0, 8), spec("b", 20, 8)])
     stage.at(0).arrive("a").start("a", A0=ALL)
     stage.at(10)
     cluster = stage.engine.view.cluster
@@ -592,8 +592,8 @@ def test_chips_that_do_not_work_are_no_capacity() -> None:
 
 
 def test_the_plain_values_are_the_same_twice() -> None:
-    def once() -> Metrics:
-        stage = Stage(nodes("A 2", "B 2"), [work("a", 0, 8, 2), work("b", 10, 1)])
+    def once() -> RunMetrics:
+        stage = Stage(nodes("A 2", "B 2"), [spec("a", 0, 8, 2), spec("b", 10, 1)])
         stage.at(0).arrive("a").start("a", A1=ALL, B0=ALL)
         return stage.at(10).arrive("b").finish()
 

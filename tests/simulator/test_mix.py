@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
+from ringleaf.simulator.mix import Mix, figures, mix, synthetic, synthetic_mix
 
 NAMES: Final = ("kalos", "seren", "philly", "helios", "pai")
 
@@ -115,7 +115,7 @@ def test_large_jobs_only_are_left_where_only_they_are_wanted() -> None:
     ("name", "blocks"), [("llm-superpod", {0, 16, 32, 48}), ("packing", {0})]
 )
 def test_a_made_up_mix_is_as_its_file_says(name: str, blocks: set[int]) -> None:
-    told, table = wishes(name), wished_mix(name)
+    told, table = synthetic(name), synthetic_mix(name)
 
     jobs = shares(table, table.kind, np.ones(len(table.kind)))
 

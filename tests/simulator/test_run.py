@@ -6,8 +6,8 @@ from ringleaf.engine.event import Event, JobArrived, JobGone, PodsGone, TimerFir
 from ringleaf.framework.instruction import Bind, Evict, WakeAt
 from ringleaf.model.decision import Invalid, Placed, Waiting
 from ringleaf.simulator import run as module
-from ringleaf.simulator.outcome import Ended, fates, line_of, plain, queue_told
-from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.outcome import Ended, fates, plain, queue_plain, queue_position
+from ringleaf.simulator.run import ScenarioRun, run
 from ringleaf.simulator.scenario import load
 from ringleaf.simulator.source import BadInput
 
@@ -21,12 +21,12 @@ PREEMPT = (
 )
 
 
-def ran(text: str) -> Run:
+def ran(text: str) -> ScenarioRun:
     (scenario,) = load(text.encode())
     return run(scenario)
 
 
-def steps(found: Run) -> list[tuple[float, list[type[Event]]]]:
+def steps(found: ScenarioRun) -> list[tuple[float, list[type[Event]]]]:
     return [(step.at, [type(event) for event in step.events]) for step in found.steps]
 
 
@@ -188,7 +188,7 @@ def test_waiting_jobs_have_a_place_in_line() -> None:
         )
     )
 
-    places = [line_of(found, name) for name in ("first", "j", "r", "nobody")]
+    places = [queue_position(found, name) for name in ("first", "j", "r", "nobody")]
     assert [(p.place, p.length) if p else None for p in places] == [
         (1, 2),
         (2, 2),
@@ -206,7 +206,7 @@ def test_a_queue_is_told_with_its_share() -> None:
     )
 
     chips = "huawei.com/Ascend910"
-    assert queue_told(found.engine, "a") == {
+    assert queue_plain(found.engine, "a") == {
         "name": "a",
         "weight": 3,
         "state": "open",
@@ -214,7 +214,7 @@ def test_a_queue_is_told_with_its_share() -> None:
         "asks": {chips: 32},
         "deserves": {chips: 24},
     }
-    assert queue_told(found.engine, "c") == {"name": "c"}
+    assert queue_plain(found.engine, "c") == {"name": "c"}
 
 
 def test_a_run_that_does_not_come_to_rest_is_given_up(

@@ -14,7 +14,7 @@ from ringleaf.simulator.saturation import (
     static_fill,
 )
 from ringleaf.simulator.trial import Site
-from tests.simulator.stage import nodes, work
+from tests.simulator.stage import nodes, spec
 
 FOUR = Site("four", tuple(nodes("A 2", "B 2")))  # 4 nodes, 32 chips
 
@@ -22,9 +22,9 @@ FOUR = Site("four", tuple(nodes("A 2", "B 2")))  # 4 nodes, 32 chips
 def test_a_static_fill_ends_at_the_demand() -> None:
     # 130 % of 32 chips are 41.6: with jobs of 4 chips the eleventh is the last, and
     # eight of them find a place.
-    works = [work(f"j{n}", 0, 4) for n in range(20)]
+    job_specs = [spec(f"j{n}", 0, 4) for n in range(20)]
 
-    found = static_fill(FOUR, works, Engine(FOUR.nodes), seed=1)
+    found = static_fill(FOUR, job_specs, Engine(FOUR.nodes), seed=1)
 
     assert (found.allocated, found.jobs, found.placed) == (1, 11, 8)
     assert found.conflicts == 0
@@ -33,7 +33,7 @@ def test_a_static_fill_ends_at_the_demand() -> None:
 # 8 nodes under leaves of 2; three gangs of three nodes by name: A0 A1 B0, B1 C0 C1 and
 # D0 D1 with nothing left for the third. Leaf B is crossed by two.
 EIGHT = Site("eight", tuple(nodes("A 2", "B 2", "C 2", "D 2")))
-THREE = [work(f"g{n}", 0, 8, 3, runs_s=1e9) for n in range(3)]
+THREE = [spec(f"g{n}", 0, 8, 3, runs_s=1e9) for n in range(3)]
 
 
 def test_jobs_beyond_the_first_that_cross_a_leaf_are_counted() -> None:
@@ -58,10 +58,15 @@ def test_conflicts_of_a_churn_are_a_mean_over_time() -> None:
 def test_conflicts_end_with_their_jobs() -> None:
     # Gangs of three nodes meet on leaf B only while both are there; a single gang at a
     # time meets nobody.
-    works = [work("g", 0, 8, 3, runs_s=100.0)]
+    job_specs = [spec("g", 0, 8, 3, runs_s=100.0)]
     busy, calm = (
         churn_fill(
-            EIGHT, works, baseline("first-fit")(EIGHT.nodes), 1, load=load, jobs=2000
+            EIGHT,
+            job_specs,
+            baseline("first-fit")(EIGHT.nodes),
+            1,
+            load=load,
+            jobs=2000,
         ).conflicts
         for load in (2.0, 0.01)
     )
@@ -72,20 +77,20 @@ def test_conflicts_end_with_their_jobs() -> None:
 
 def test_who_finds_no_place_stands_in_nobodys_way() -> None:
     # A gang of three nodes comes first or second; of two, one is too many.
-    works = [work(f"g{n}", 0, 8, 3) for n in range(2)]
-    works += [work(f"j{n}", 0, 1) for n in range(8)]
+    job_specs = [spec(f"g{n}", 0, 8, 3) for n in range(2)]
+    job_specs += [spec(f"j{n}", 0, 1) for n in range(8)]
 
-    found = static_fill(FOUR, works, Engine(FOUR.nodes), seed=1, demand=2)
+    found = static_fill(FOUR, job_specs, Engine(FOUR.nodes), seed=1, demand=2)
 
     assert (found.jobs, found.placed) == (10, 9)
     assert found.allocated == 1
 
 
 def test_another_seed_is_another_order() -> None:
-    works = [work(f"j{n}", 0, chips) for n, chips in enumerate([1, 2, 4, 8] * 5)]
+    job_specs = [spec(f"j{n}", 0, chips) for n, chips in enumerate([1, 2, 4, 8] * 5)]
 
     found = {
-        static_fill(FOUR, works, Engine(FOUR.nodes), seed=seed).jobs
+        static_fill(FOUR, job_specs, Engine(FOUR.nodes), seed=seed).jobs
         for seed in range(5)
     }
 
@@ -99,9 +104,9 @@ def test_a_churn_of_whole_nodes_is_a_loss_system() -> None:
     of the jobs are lost, and 4.4 (1 - B) = 2.869 nodes are busy: 71.7 %. It holds for
     any running times, so for equal ones.
     """
-    works = [work("j", 0, 8, runs_s=100.0)]
+    job_specs = [spec("j", 0, 8, runs_s=100.0)]
 
-    found = churn_fill(FOUR, works, Engine(FOUR.nodes), seed=3, jobs=6000)
+    found = churn_fill(FOUR, job_specs, Engine(FOUR.nodes), seed=3, jobs=6000)
 
     assert found.allocated == pytest.approx(0.717, abs=0.015)
     assert found.placed / found.jobs == pytest.approx(1 - 0.3479, abs=0.02)
@@ -113,12 +118,12 @@ def test_a_settled_churn_begins_as_it_goes_on() -> None:
     Erlang's formula holds whatever the running times, and so does the mean over many
     short churns, none of which is as long as a long job.
     """
-    short = [work("s", 0, 8, runs_s=1.0)] * 99
-    works = [*short, work("l", 0, 8, runs_s=10_000.0)]
+    short = [spec("s", 0, 8, runs_s=1.0)] * 99
+    job_specs = [*short, spec("l", 0, 8, runs_s=10_000.0)]
 
     found = [
         churn_fill(
-            FOUR, works, Engine(FOUR.nodes), seed=seed, jobs=20, settled=True
+            FOUR, job_specs, Engine(FOUR.nodes), seed=seed, jobs=20, settled=True
         ).allocated
         for seed in range(120)
     ]
@@ -129,22 +134,22 @@ def test_a_settled_churn_begins_as_it_goes_on() -> None:
 def test_no_fill_is_above_its_bound() -> None:
     """Gangs of 3 nodes that stay inside leave a node of every leaf to small jobs."""
     site = Site("by hand", tuple(nodes("A 4", "B 4")))
-    gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
-    small = [work("s", 0, 4)] * 2
+    gang = [spec("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
+    small = [spec("s", 0, 4)] * 2
 
     alone = rule_bound(site, gang, DEFAULT.settings)
     both = rule_bound(site, [*gang, *small], DEFAULT.settings)
 
     assert (alone, both) == (6 / 8, 7 / 8)
-    for works, bound in ((gang, alone), ([*gang, *small], both)):
-        found = static_fill(site, works, Engine(site.nodes), seed=1, demand=9)
+    for job_specs, bound in ((gang, alone), ([*gang, *small], both)):
+        found = static_fill(site, job_specs, Engine(site.nodes), seed=1, demand=9)
         assert found.allocated == bound
 
 
 def test_without_the_rule_capacity_is_the_bound() -> None:
     site = Site("by hand", tuple(nodes("A 4", "B 4")))
-    gang = [work("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
-    elastic = [work("e", 0, 8, 4, min_available=1)]
+    gang = [spec("g", 0, 8, 3, tor_affinity=Schema.LARGE_MODEL)] * 4
+    elastic = [spec("e", 0, 8, 4, min_available=1)]
 
     # Two gangs of three nodes are six of eight; two more pods go besides.
     assert capacity_bound(site, gang) == 6 / 8
@@ -153,8 +158,8 @@ def test_without_the_rule_capacity_is_the_bound() -> None:
 
 
 def test_common_jobs_may_cross_and_gangs_without_leaves_stand_anywhere() -> None:
-    common = [work("g", 0, 8, 3, tor_affinity=Schema.NORMAL)] * 4
-    plain = [work("g", 0, 8, 3)] * 4
+    common = [spec("g", 0, 8, 3, tor_affinity=Schema.NORMAL)] * 4
+    plain = [spec("g", 0, 8, 3)] * 4
     leaves = Site("by hand", tuple(nodes("A 4", "B 4")))
     flat = Site("by hand", tuple(nodes("A 4", "B 4", superpod=True)))
 
@@ -164,10 +169,11 @@ def test_common_jobs_may_cross_and_gangs_without_leaves_stand_anywhere() -> None
 
 
 def test_the_same_seed_is_the_same_churn() -> None:
-    works = [work("a", 0, 8, runs_s=50.0), work("b", 0, 4, runs_s=20.0)]
+    job_specs = [spec("a", 0, 8, runs_s=50.0), spec("b", 0, 4, runs_s=20.0)]
 
     once, again = (
-        churn_fill(FOUR, works, Engine(FOUR.nodes), seed=3, jobs=200) for _ in range(2)
+        churn_fill(FOUR, job_specs, Engine(FOUR.nodes), seed=3, jobs=200)
+        for _ in range(2)
     )
 
     assert once == again

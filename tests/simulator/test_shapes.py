@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.batch import by_day, straight
-from ringleaf.simulator.shapes import Crowd, Ground, grounds_of
+from ringleaf.simulator.shapes import JobShaper, ProductNodes, product_nodes
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.source import BadInput
 
-RINGS = Ground(PRODUCTS["atlas-800-9000"], 8, 64, 4, has_leaves=True)
-PODS = Ground(
+RINGS = ProductNodes(PRODUCTS["atlas-800-9000"], 8, 64, 4, has_leaves=True)
+PODS = ProductNodes(
     PRODUCTS["atlas-900-a3"], 16, 96, 16, has_leaves=False, superpods=(48, 48)
 )
 
@@ -34,7 +34,7 @@ PODS = Ground(
     ],
 )
 def test_sizes_are_rounded_up_to_what_is_taken(
-    ground: Ground, wanted: int, pods: tuple[int, int]
+    ground: ProductNodes, wanted: int, pods: tuple[int, int]
 ) -> None:
     shape = ground.shape(wanted)
 
@@ -62,7 +62,7 @@ def test_blocks_are_those_that_are_asked_for(
 
 
 def test_a_job_goes_to_a_product_of_which_it_takes_half_at_most() -> None:
-    crowd = Crowd(grounds_of(site("mixed")))
+    crowd = JobShaper(product_nodes(site("mixed")))
     draw = np.linspace(0, 1, 1200, endpoint=False)
 
     found = {
@@ -88,9 +88,9 @@ def test_nodes_that_are_not_in_order_do_not_count() -> None:
     a, b, c, d = made.nodes
     ill = (a, replace(b, ready=False), replace(c, cordoned=True), replace(d, faulty=1))
 
-    assert [ground.n_nodes for ground in grounds_of(replace(made, nodes=ill))] == [1]
+    assert [ground.n_nodes for ground in product_nodes(replace(made, nodes=ill))] == [1]
     with pytest.raises(BadInput, match="has no node in order, want at least one"):
-        grounds_of(replace(made, nodes=ill[1:]))
+        product_nodes(replace(made, nodes=ill[1:]))
 
 
 def test_arrivals_in_proportion_begin_at_zero() -> None:

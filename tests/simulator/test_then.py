@@ -12,9 +12,9 @@ from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placeme
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.simulator.events import FORMS
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.then import FORMS
 
 A2 = PRODUCTS["atlas-800t-a2"]
 NODES = "nodes: [{name: 'n{i}', count: 2, product: atlas-800t-a2, leaf: A}]\n"

@@ -16,7 +16,7 @@ from ringleaf.simulator.preset import Knobs
 from ringleaf.simulator.sites import site
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import read_trace
-from ringleaf.simulator.trial import Ending, Work, Workload
+from ringleaf.simulator.trial import Ending, JobSpec, Workload
 from tests.docs.pages import ROOT
 from tests.effort import examples
 
@@ -37,13 +37,15 @@ def written(tmp_path: Path) -> Write:
     return write
 
 
-def works(found: Workload) -> list[Work]:
-    return list(found.works())
+def job_specs(found: Workload) -> list[JobSpec]:
+    return list(found.job_specs())
 
 
 def asked(found: Workload) -> list[tuple[float, float, int, int]]:
     """When, how long, pods, chips of each."""
-    return [(w.arrives, w.runs_s, w.job.replicas, w.job.chips) for w in found.works()]
+    return [
+        (w.arrives, w.runs_s, w.job.replicas, w.job.chips) for w in found.job_specs()
+    ]
 
 
 PLAIN = """\
@@ -74,7 +76,7 @@ def test_times_are_seconds_or_dates_with_or_without_a_zone(written: Write) -> No
 
     found = read_trace(written(text), SITE)
 
-    assert [work.arrives for work in found.works()] == [0.0, 30.5, 60.0]
+    assert [spec.arrives for spec in found.job_specs()] == [0.0, 30.5, 60.0]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +104,13 @@ def test_the_load_is_the_one_that_was_asked_for(written: Write) -> None:
 def test_a_factor_moves_arrivals_apart(written: Write) -> None:
     found = read_trace(written(PLAIN), SITE, factor=3.0)
 
-    assert [work.arrives for work in found.works()] == [0.0, 90.0, 180.0]
+    assert [spec.arrives for spec in found.job_specs()] == [0.0, 90.0, 180.0]
 
 
 def test_only_the_first_jobs_are_taken(written: Write) -> None:
     found = read_trace(written(PLAIN), SITE, jobs=2)
 
-    assert [work.arrives for work in found.works()] == [0.0, 30.0]
+    assert [spec.arrives for spec in found.job_specs()] == [0.0, 30.0]
     assert (found.n_jobs, found.span_s) == (2, 30.0)
 
 
@@ -144,7 +146,9 @@ OWN = "submit=at,duration=ran,chips=n,queue=vc,status=end,kind=sort,estimate=lim
 def test_a_mapping_of_ones_own_names_every_column(written: Write) -> None:
     found = read_trace(written(MANY), SITE, OWN, queues=True)
 
-    rows = [(w.job.queue, w.ending, w.kind, w.job.estimate_s) for w in found.works()]
+    rows = [
+        (w.job.queue, w.ending, w.kind, w.job.estimate_s) for w in found.job_specs()
+    ]
 
     assert rows == [
         ("gold", Ending.DONE, "train", 20.0),
@@ -171,14 +175,14 @@ def test_a_file_may_tell_when_jobs_began_and_ended(written: Write) -> None:
 def test_queues_of_the_file_count_only_if_they_are_to(written: Write) -> None:
     found = read_trace(written(MANY), SITE, OWN)
 
-    assert {work.job.queue for work in found.works()} == {"default"}
+    assert {spec.job.queue for spec in found.job_specs()} == {"default"}
     assert found.queues == ()
 
 
 def test_estimates_may_be_made_up(written: Write) -> None:
     found = read_trace(written(MANY), SITE, OWN, knobs=Knobs(estimate=2.0))
 
-    assert {work.job.estimate_s for work in found.works()} == {20.0}
+    assert {spec.job.estimate_s for spec in found.job_specs()} == {20.0}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +235,7 @@ def test_swf_has_its_fields_by_their_place(written: Write) -> None:
     found = read_trace(written(SWF, "a.swf"), SITE, queues=True)
 
     assert asked(found) == [(0.0, 60.0, 1, 4), (10.0, 30.0, 2, 8)]
-    first, second = works(found)
+    first, second = job_specs(found)
     assert (first.job.queue, second.job.queue) == ("2", "default")
     assert (first.ending, second.ending) == (Ending.DONE, Ending.FAILED)
     assert (first.job.estimate_s, second.job.estimate_s) == (120.0, None)
@@ -367,7 +371,7 @@ def test_jobs_do_not_depend_on_how_many_are_taken_together(written: Write) -> No
         read_trace(path, site("mixed"), knobs=Knobs(at_a_time=n)) for n in (1, 64, 8192)
     ]
 
-    assert len({repr(works(each)) for each in found}) == 1
+    assert len({repr(job_specs(each)) for each in found}) == 1
 
 
 def trace(name: str) -> Path:
@@ -380,7 +384,7 @@ def trace(name: str) -> Path:
 
 def test_the_whole_philly_trace_is_read() -> None:
     found = read_trace(trace("philly_pollux.csv"), BIG)
-    sizes = Counter(w.job.chips * w.job.replicas for w in found.works())
+    sizes = Counter(w.job.chips * w.job.replicas for w in found.job_specs())
 
     assert found.n_jobs == 82_247
     assert (sizes[1], sizes[8], sizes[16], sizes[128]) == (76_627, 1643, 206, 3)
@@ -391,7 +395,7 @@ def test_the_whole_philly_trace_is_read() -> None:
 def test_the_helios_slice_is_read_with_its_queues() -> None:
     path = trace("helios_venus_2vc_sept.csv")
     found = read_trace(path, BIG, queues=True)
-    endings = Counter(work.ending for work in found.works())
+    endings = Counter(spec.ending for spec in found.job_specs())
 
     assert (found.n_jobs, found.queues) == (1867, ("vcvGl", "vcvlY"))
     assert endings == {"done": 786, "cancelled": 589, "failed": 492}
@@ -400,7 +404,7 @@ def test_the_helios_slice_is_read_with_its_queues() -> None:
 
 def test_processors_of_the_nasa_log_are_nodes_if_they_are_to() -> None:
     found = read_trace(trace("NASA-iPSC-1993-3.1-cln.swf"), BIG, times=8, load=0.8)
-    nodes = Counter(work.job.replicas for work in found.works())
+    nodes = Counter(spec.job.replicas for spec in found.job_specs())
 
     assert found.n_jobs + 173 == 18_239
     assert set(nodes) == {1, 2, 4, 8, 16, 32, 64, 128}
@@ -436,7 +440,7 @@ def test_whatever_is_in_a_file_it_is_a_workload_or_one_line(
     if isinstance(found, str):
         assert "\n" not in found
     else:
-        rows = works(found)
+        rows = job_specs(found)
         assert len(rows) == found.n_jobs > 0
         assert all(a.arrives <= b.arrives for a, b in pairwise(rows))
 
@@ -475,7 +479,7 @@ def test_users_and_programs_are_where_jobs_come_from(written: Write) -> None:
 
     found = read_trace(written(USERS), SITE, columns)
 
-    assert [w.job.origin for w in found.works()] == [
+    assert [w.job.origin for w in found.job_specs()] == [
         Origin("ann", "train"),
         Origin("bob", ""),
     ]
@@ -484,7 +488,7 @@ def test_users_and_programs_are_where_jobs_come_from(written: Write) -> None:
 def test_without_such_columns_jobs_come_from_nowhere(written: Write) -> None:
     found = read_trace(written(PLAIN), SITE)
 
-    assert {w.job.origin for w in found.works()} == {NO_ORIGIN}
+    assert {w.job.origin for w in found.job_specs()} == {NO_ORIGIN}
 
 
 def test_users_and_executables_of_the_standard_workload_format(written: Write) -> None:
@@ -495,4 +499,4 @@ def test_users_and_executables_of_the_standard_workload_format(written: Write) -
 
     found = read_trace(written("".join(rows), "log.swf"), SITE)
 
-    assert [w.job.origin for w in found.works()] == [Origin("7", "12"), NO_ORIGIN]
+    assert [w.job.origin for w in found.job_specs()] == [Origin("7", "12"), NO_ORIGIN]

@@ -16,8 +16,8 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.clock import play
-from ringleaf.simulator.metrics import Metrics
-from ringleaf.simulator.trial import Site, Trial, Work, Workload
+from ringleaf.simulator.metrics import RunMetrics
+from ringleaf.simulator.trial import JobSpec, Site, Trial, Workload
 from ringleaf.simulator.uplinks import LinkDegrees, Uplinks, hashed_load
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -150,18 +150,18 @@ def test_jobs_on_one_link_take_longer_in_time() -> None:
     at 10 and has done 30 of its 60 s by then; alone it takes 30 s more.
     """
     nodes = tuple(leaves(3, 2))
-    works = [
-        Work(Job("a", A2, 8, 2), 0.0, 40.0),
-        Work(Job("b", A2, 8, 2), 10.0, 60.0),
+    job_specs = [
+        JobSpec(Job("a", A2, 8, 2), 0.0, 40.0),
+        JobSpec(Job("b", A2, 8, 2), 10.0, 60.0),
     ]
-    workload = Workload("two", "", lambda: iter(works), 2, 10.0)
+    workload = Workload("two", "", lambda: iter(job_specs), 2, 10.0)
     trial = Trial(Site("three", nodes), workload, contention=0.5)
     ends = dict[str, float]()
 
-    class Ends(Metrics):
-        def ends(self, work: Work, now: float) -> None:
-            super().ends(work, now)
-            ends[work.job.name] = now
+    class Ends(RunMetrics):
+        def ends(self, spec: JobSpec, now: float) -> None:
+            super().ends(spec, now)
+            ends[spec.job.name] = now
 
     play(trial, Placer(nodes), [Ends()], degrees=LinkDegrees(nodes))
 

@@ -10,7 +10,7 @@ from ringleaf.engine.event import BindFailed, Event, JobArrived, JobGone, PodsGo
 from ringleaf.framework.instruction import Bind
 from ringleaf.simulator.log import Recorder, replay
 from ringleaf.simulator.outcome import plain
-from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.run import ScenarioRun, run
 from ringleaf.simulator.scenario import load
 from tests.simulator.worlds import World
 
@@ -18,7 +18,7 @@ SEEDS = range(120)
 Held = dict[tuple[str, int], set[tuple[str, int]]]
 
 
-def recorded(seed: int) -> tuple[Run, bytes]:
+def recorded(seed: int) -> tuple[ScenarioRun, bytes]:
     (scenario,) = load(json.dumps(World(seed).document()).encode())
     out = io.BytesIO()
     return run(scenario, lambda engine: Recorder(engine, out)), out.getvalue()
@@ -39,7 +39,7 @@ def heard(held: Held, event: Event) -> None:
                 held.pop((job, replica), None)
 
 
-def followed(found: Run) -> Held:
+def followed(found: ScenarioRun) -> Held:
     """Job and rank -> node and chips, after every bind and every end of pods."""
     held: Held = {}
     for step in found.steps:

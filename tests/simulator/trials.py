@@ -15,11 +15,11 @@ from ringleaf.model.placement import Placement
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.trial import (
-    Happening,
-    Scheduler,
+    JobSpec,
+    SchedulingEngine,
     Site,
+    TimedEvent,
     Trial,
-    Work,
     Workload,
 )
 
@@ -48,38 +48,38 @@ def site(n_nodes: int, under: int = 4) -> Site:
     return Site("small", tuple(node(n, under=under) for n in range(n_nodes)))
 
 
-def work(
+def spec(
     name: str,
     arrives: float,
     runs_s: float,
     chips: int = 8,
     replicas: int = 1,
     **more: object,
-) -> Work:
+) -> JobSpec:
     job = Job(name, A2, chips, replicas, created=arrives, **more)  # type: ignore[arg-type]
-    return Work(job, arrives, runs_s)
+    return JobSpec(job, arrives, runs_s)
 
 
-def _again(works: tuple[Work, ...]) -> Iterable[Work]:
-    return iter(works)
+def _again(job_specs: tuple[JobSpec, ...]) -> Iterable[JobSpec]:
+    return iter(job_specs)
 
 
-def workload(works: Sequence[Work]) -> Workload:
-    span = works[-1].arrives if works else 0.0
-    again = partial(_again, tuple(works))
-    return Workload("small", "made by hand", again, len(works), span)  # type: ignore[arg-type]
+def workload(job_specs: Sequence[JobSpec]) -> Workload:
+    span = job_specs[-1].arrives if job_specs else 0.0
+    again = partial(_again, tuple(job_specs))
+    return Workload("small", "made by hand", again, len(job_specs), span)  # type: ignore[arg-type]
 
 
 def trial(
-    n_nodes: int, works: Sequence[Work], *, under: int = 4, **more: object
+    n_nodes: int, job_specs: Sequence[JobSpec], *, under: int = 4, **more: object
 ) -> Trial:
-    return Trial(site(n_nodes, under), workload(works), **more)  # type: ignore[arg-type]
+    return Trial(site(n_nodes, under), workload(job_specs), **more)  # type: ignore[arg-type]
 
 
 def busy(n_nodes: int, most_pods: int, **more: object) -> Trial:
     """Ninety jobs, some of which are gangs, and a node that is broken for a while."""
-    works = [
-        work(
+    job_specs = [
+        spec(
             f"j{n:02}",
             n * 3.0,
             40 + n * 7 % 50,
@@ -92,11 +92,11 @@ def busy(n_nodes: int, most_pods: int, **more: object) -> Trial:
         for n in range(90)
     ]
     chip = node(1, faulty=3, unhealthy=3)
-    happenings = [
-        Happening(60, NodesChanged((chip,))),
-        Happening(160, NodesChanged((node(1),))),
+    timed_events = [
+        TimedEvent(60, NodesChanged((chip,))),
+        TimedEvent(160, NodesChanged((node(1),))),
     ]
-    return trial(n_nodes, works, happenings=happenings, grace_s=5.0, **more)  # type: ignore[arg-type]
+    return trial(n_nodes, job_specs, timed_events=timed_events, grace_s=5.0, **more)  # type: ignore[arg-type]
 
 
 def engine(trial: Trial) -> Engine:
@@ -114,29 +114,31 @@ class Diary:
     def _note(self, now: float, *words: object) -> None:
         self.lines.append(" ".join([f"{now:g}", *map(str, words)]))
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         self._note(0, "begins", trial.site.name, len(scheduler.view.cluster))
 
     def passes(self, since: float, now: float) -> None:
         pass
 
-    def arrives(self, work: Work, now: float) -> None:
-        self._note(now, work.job.name, "arrives")
+    def arrives(self, spec: JobSpec, now: float) -> None:
+        self._note(now, spec.job.name, "arrives")
 
-    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, placements: Sequence[Placement], now: float
+    ) -> None:
         where = ",".join(p.node for p in placements)
-        self._note(now, work.job.name, "starts", where)
-        own = self.placed.setdefault(work.job.name, {})
+        self._note(now, spec.job.name, "starts", where)
+        own = self.placed.setdefault(spec.job.name, {})
         own |= {place.replica: place for place in placements}
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
-        self._note(now, work.job.name, "stops", ",".join(map(str, pods)), why)
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
+        self._note(now, spec.job.name, "stops", ",".join(map(str, pods)), why)
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
-        self._note(now, work.job.name, "loses", f"{seconds:g}")
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
+        self._note(now, spec.job.name, "loses", f"{seconds:g}")
 
-    def ends(self, work: Work, now: float) -> None:
-        self._note(now, work.job.name, "ends")
+    def ends(self, spec: JobSpec, now: float) -> None:
+        self._note(now, spec.job.name, "ends")
 
     def says(self, said: Instruction, now: float) -> None:
         pass

@@ -35,7 +35,7 @@ def machine(stage: Stage) -> Iterator[Machine]:
 
 
 def device_map(machine: Machine, *broken: int) -> Object:
-    health = report.Health(faults=dict.fromkeys(broken, report.Fault()))
+    health = report.MachineHealth(faults=dict.fromkeys(broken, report.ChipFault()))
     return report.device_report(machine, health, (), int(time.time()))
 
 

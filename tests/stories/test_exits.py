@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
-from ringleaf.testbed.report import Fault
+from ringleaf.testbed.report import ChipFault
 from tests.deploy.helm import objects
 from tests.stories.stage import Stage, node_of
 from tests.stories.ward import COLLECTED, FAULTS, SINGLE, Ward, names, uids
 
-WEAK = Fault(level="SubHealthFault")
+WEAK = ChipFault(level="SubHealthFault")
 
 
 def operator_maps(stage: Stage, job: str) -> None:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from ringleaf.testbed.report import Fault
+from ringleaf.testbed.report import ChipFault
 from tests.stories.detour import Detour
 from tests.stories.stage import (
     A2,
@@ -179,7 +179,7 @@ def test_what_works_but_not_well_is_a_fault_for_who_minds(ward: Ward) -> None:
     ignores = ward.run("ignores", 2, 8, SINGLE)
     parted = ward.run("parted", 2, 8, SINGLE)
     for pods in (ignores, minds):
-        ward.fail_chips(node_of(pods[1]), [3], Fault(level="SubHealthFault"))
+        ward.fail_chips(node_of(pods[1]), [3], ChipFault(level="SubHealthFault"))
     label = {"metadata": {"labels": {"fault-type": "Separate"}}}
     stage.bed.client.ask("PATCH", stage.pod_path("parted-worker-1"), label)
     minds_now = ward.wait_for_others("minds", minds[1:])

@@ -14,7 +14,7 @@ import msgspec
 
 from ringleaf.testbed.client import Client
 from ringleaf.testbed.process import Child
-from ringleaf.testbed.report import Fault
+from ringleaf.testbed.report import ChipFault
 from tests.deploy.helm import ACCOUNT
 from tests.soak.audit import written
 from tests.stories.stage import (
@@ -159,7 +159,7 @@ class Ward:
     # What breaks.
 
     def fail_chips(
-        self, node: str, chips: Iterable[int], fault: Fault | None = None
+        self, node: str, chips: Iterable[int], fault: ChipFault | None = None
     ) -> None:
         """Break chips, and report it."""
         self._broken.add(node)

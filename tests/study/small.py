@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from ringleaf.baselines.registry import baseline
-from ringleaf.report.results import Run, Spec
+from ringleaf.report.results import RunResult, StudySpec
 from ringleaf.simulator.clock import play
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.sites import site, with_queues
 from ringleaf.simulator.trial import Trial
 from ringleaf.simulator.workloads import workload
@@ -18,15 +18,15 @@ class Small(Struct, frozen=True):
     seed: int
 
 
-def run(asked: Small) -> Run:
+def run(asked: Small) -> RunResult:
     """Play it."""
     place = site("leaf-spine-512:nodes=16")
     jobs = workload("kalos", place, seed=asked.seed, load=0.8, jobs=60)
     place = with_queues(place, jobs.queues)
-    metrics = Metrics()
+    metrics = RunMetrics()
     scheduler = baseline(asked.policy)(place.nodes, place.leaves, place.queues)
     play(Trial(place, jobs), scheduler, [metrics])
-    spec = Spec(
+    spec = StudySpec(
         site=place.name,
         nodes=len(place.nodes),
         chips=place.chips,
@@ -37,4 +37,4 @@ def run(asked: Small) -> Run:
         policy=asked.policy,
         seed=asked.seed,
     )
-    return Run(spec, metrics.plain(), metrics.rows())
+    return RunResult(spec, metrics.plain(), metrics.rows())

@@ -13,9 +13,14 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.report.measures import value_of
-from ringleaf.report.results import Run
-from ringleaf.study.compare import Crew, compared, counted_alike, play_all
-from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
+from ringleaf.report.results import RunResult
+from ringleaf.study.compare import Executor, compared, counted_alike, play_all
+from ringleaf.study.executors import (
+    ExecutorUnavailable,
+    in_processes,
+    on_dask,
+    one_by_one,
+)
 from tests.report.made import plain_run
 from tests.study.small import Small, run
 
@@ -31,17 +36,19 @@ USE, ROOM = "use.utilisation", "nodes.largest_gang_of_free.1.0"
 
 
 @pytest.fixture(scope="module")
-def runs() -> list[Run]:
+def runs() -> list[RunResult]:
     """What the runs come to, played here one by one."""
     return play_all(ASKED, run, one_by_one)
 
 
 @pytest.fixture(scope="module")
-def alone(runs: list[Run]) -> list[bytes]:
+def alone(runs: list[RunResult]) -> list[bytes]:
     return list(map(msgspec.json.encode, runs))
 
 
-def test_every_policy_plays_every_seed_on_the_same_arrivals(runs: list[Run]) -> None:
+def test_every_policy_plays_every_seed_on_the_same_arrivals(
+    runs: list[RunResult],
+) -> None:
     seeds = [(each.spec.policy, each.spec.seed) for each in runs]
     assert seeds == [(each.policy, each.seed) for each in ASKED.values()]
     arrived = [each.metrics["jobs"]["arrived"] for each in runs]
@@ -51,7 +58,9 @@ def test_every_policy_plays_every_seed_on_the_same_arrivals(runs: list[Run]) -> 
     assert windows[0] != windows[1]
 
 
-def test_differences_are_means_of_differences_seed_by_seed(runs: list[Run]) -> None:
+def test_differences_are_means_of_differences_seed_by_seed(
+    runs: list[RunResult],
+) -> None:
     found = {
         each.policy: each for each in compared(runs, "ringleaf") if each.measure == ROOM
     }
@@ -69,7 +78,9 @@ def test_differences_are_means_of_differences_seed_by_seed(runs: list[Run]) -> N
     assert difference.n == 2
 
 
-def test_a_difference_that_all_seeds_have_has_no_interval(runs: list[Run]) -> None:
+def test_a_difference_that_all_seeds_have_has_no_interval(
+    runs: list[RunResult],
+) -> None:
     again = [
         replace(each, spec=replace(each.spec, seed=seed))
         for each in runs
@@ -140,11 +151,11 @@ def test_a_dask_cluster_of_two_workers_comes_to_the_same_bytes(
 
 
 def test_nobody_at_the_address_is_one_line() -> None:
-    with pytest.raises(NoCrew, match="no Dask scheduler answers at"):
+    with pytest.raises(ExecutorUnavailable, match="no Dask scheduler answers at"):
         list(on_dask(run, [*ASKED.values()], "tcp://127.0.0.1:1", patience_s=0.2))
 
 
-def tired(played: list[Any], most: int = 2) -> Crew:
+def tired(played: list[Any], most: int = 2) -> Executor:
     """Plays here, notes what, and stops before the next."""
 
     def crew(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ringleaf.testbed.actor import SERVED, Actor, Layout, Pod
+from ringleaf.testbed.actor import SERVED, Actor, AssignedPod, Layout
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import Machine, fleet
-from ringleaf.testbed.report import Fault, check_code
+from ringleaf.testbed.report import ChipFault, check_code
 
 R = "huawei.com/Ascend910"
 REAL = "huawei.com/AscendReal"
@@ -222,7 +222,7 @@ def test_broken_chips_are_reported_and_not_allocatable(stage: Stage) -> None:
 
     stage.actor.fail_chips(node, [7])
     stage.actor.cut_off_chips(node, [6])
-    stage.actor.fail_chips(node, [5], Fault(level="RestartNPU", recovering=True))
+    stage.actor.fail_chips(node, [5], ChipFault(level="RestartNPU", recovering=True))
 
     lists = stage.devices(node)
     assert lists[f"{R}-Unhealthy"] == "Ascend910-7"
@@ -313,7 +313,7 @@ class Hesitant(Actor):
 
     before_looking: Callable[[], None]
 
-    def _seen_pods(self) -> Iterable[Pod]:
+    def _seen_pods(self) -> Iterable[AssignedPod]:
         listed = super()._seen_pods()
         self.before_looking()
         return listed

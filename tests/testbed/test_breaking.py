@@ -4,9 +4,9 @@ from collections.abc import Iterator
 import pytest
 
 from ringleaf.testbed.actor import Actor, Layout
-from ringleaf.testbed.breaking import BROKEN, Breaker
 from ringleaf.testbed.cluster import Testbed
 from ringleaf.testbed.hardware import fleet
+from ringleaf.testbed.requested_faults import BROKEN, Breaker
 
 R = "huawei.com/Ascend910"
 

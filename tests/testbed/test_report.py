@@ -4,7 +4,7 @@ import pytest
 
 from ringleaf.testbed import report
 from ringleaf.testbed.hardware import Machine, fleet
-from ringleaf.testbed.report import Fault, Health, Kind
+from ringleaf.testbed.report import ChipFault, ChipFaultKind, MachineHealth
 
 R = "huawei.com/Ascend910"
 EIGHT = ",".join(f"Ascend910-{chip}" for chip in range(8))
@@ -44,7 +44,7 @@ def test_the_check_code_is_the_vendors(inner: object, starts: str, ends: str) ->
 
 
 def test_the_device_report_is_the_published_example() -> None:
-    health = Health(faults={7: Fault(since_ms=1757000000000)})
+    health = MachineHealth(faults={7: ChipFault(since_ms=1757000000000)})
 
     made = report.device_report(machine(), health, set(), 1757000123)
 
@@ -56,7 +56,7 @@ def test_the_device_report_is_the_published_example() -> None:
 
 
 def test_the_node_report_is_the_published_example() -> None:
-    health = Health(faults={}, node_status="UnHealthy")
+    health = MachineHealth(faults={}, node_status="UnHealthy")
 
     made = report.node_report(machine(), health, "2026-01-01T00:00:00Z")
 
@@ -71,31 +71,31 @@ def test_the_node_report_is_the_published_example() -> None:
 @pytest.mark.parametrize(
     ("fault", "used", "lists"),
     [
-        pytest.param(Fault(), (), {"-Unhealthy"}, id="a broken chip is not free"),
+        pytest.param(ChipFault(), (), {"-Unhealthy"}, id="a broken chip is not free"),
         pytest.param(
-            Fault(level="SubHealthFault"), (), {""}, id="a weak chip stays free"
+            ChipFault(level="SubHealthFault"), (), {""}, id="a weak chip stays free"
         ),
         pytest.param(
-            Fault(level="PreSeparateNPU"), (), {"-Unhealthy"}, id="idle: taken out"
+            ChipFault(level="PreSeparateNPU"), (), {"-Unhealthy"}, id="idle: taken out"
         ),
         pytest.param(
-            Fault(level="PreSeparateNPU"), (3,), set(), id="in use: left to its pod"
+            ChipFault(level="PreSeparateNPU"), (3,), set(), id="in use: left to its pod"
         ),
         pytest.param(
-            Fault(kind=Kind.NETWORK, level="PreSeparateNPU"),
+            ChipFault(kind=ChipFaultKind.NETWORK, level="PreSeparateNPU"),
             (),
             {"", "-NetworkUnhealthy"},
             id="a chip cut off stays free",
         ),
         pytest.param(
-            Fault(recovering=True), (), {"-Recovering"}, id="being reset: not free"
+            ChipFault(recovering=True), (), {"-Recovering"}, id="being reset: not free"
         ),
     ],
 )
 def test_a_faulty_chip_stands_in_these_lists(
-    fault: Fault, used: tuple[int, ...], lists: set[str]
+    fault: ChipFault, used: tuple[int, ...], lists: set[str]
 ) -> None:
-    health = Health(faults={3: fault})
+    health = MachineHealth(faults={3: fault})
 
     made = report.device_list(machine(), health, used)
 
@@ -106,21 +106,23 @@ def test_a_faulty_chip_stands_in_these_lists(
 
 
 def test_chips_in_use_are_not_free() -> None:
-    made = report.device_list(machine(), Health(faults={}), {0, 1, 2, 3, 4, 5})
+    made = report.device_list(machine(), MachineHealth(faults={}), {0, 1, 2, 3, 4, 5})
 
     assert made[R] == "Ascend910-6,Ascend910-7"
     assert made[f"{R}-Fault"] == "[]"
 
 
 def test_inference_cards_have_fewer_lists() -> None:
-    made = report.device_list(machine("atlas-300i-duo"), Health(faults={}), set())
+    made = report.device_list(
+        machine("atlas-300i-duo"), MachineHealth(faults={}), set()
+    )
 
     short = {key.removeprefix("huawei.com/Ascend310P") for key in made}
     assert short == {"", "-Fault", "-Unhealthy"}
 
 
 def test_only_a3_reports_its_switches() -> None:
-    health = Health(faults={}, switch_status="SubHealthy")
+    health = MachineHealth(faults={}, switch_status="SubHealthy")
 
     plain = report.device_report(machine(), health, set(), 1)
     a3 = report.device_report(machine("atlas-900-a3"), health, set(), 1)
@@ -132,7 +134,7 @@ def test_only_a3_reports_its_switches() -> None:
 
 def test_five_thousand_nodes_are_cut_into_shards() -> None:
     machines = fleet("atlas-800t-a2", 5000)
-    health = Health(faults={})
+    health = MachineHealth(faults={})
 
     made = report.shards(report.collected_device(m, health, (), 1) for m in machines)
 

@@ -15,7 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from ringleaf.baselines.floor import TIGHT, Costs, Floor, Spot, Spots, Wiring, cheapest
+from ringleaf.baselines.fitting import (
+    TIGHT,
+    Costs,
+    FittingNodes,
+    Spot,
+    Spots,
+    Wiring,
+    cheapest,
+)
 from ringleaf.baselines.fragmentation import by_group
 from ringleaf.baselines.tiers import fewest, parts, smallest_domain, tiers_of
 from ringleaf.model.arrays import Ints
@@ -74,7 +82,7 @@ class Cells:
     wiring: Wiring = Split()
     shape = ""
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
         if floor.room.sum() < pods:
@@ -87,7 +95,7 @@ class Cells:
         return found
 
 
-def _split_least(floor: Floor, pods: int) -> list[Spot] | None:
+def _split_least(floor: FittingNodes, pods: int) -> list[Spot] | None:
     """Pods where they split the smallest cells."""
     above = _above(floor, tiers_of(floor.cluster))
 
@@ -97,7 +105,7 @@ def _split_least(floor: Floor, pods: int) -> list[Spot] | None:
     return cheapest(floor, pods, costs)
 
 
-def _above(floor: Floor, tiers: tuple[Ints, ...]) -> Ints:
+def _above(floor: FittingNodes, tiers: tuple[Ints, ...]) -> Ints:
     """The costs of a node that is whole, by the cells above it.
 
     A level for each of them that is whole too; then the whole nodes of the one that is
@@ -116,7 +124,7 @@ def _above(floor: Floor, tiers: tuple[Ints, ...]) -> Ints:
     return cost
 
 
-def _costs(floor: Floor, above: Ints, at: Ints, usable: Masks) -> Costs:
+def _costs(floor: FittingNodes, above: Ints, at: Ints, usable: Masks) -> Costs:
     """What it costs to take a pod's chips from nodes: the largest cell it splits."""
     free = np.bitwise_count(usable).astype(np.int64)
     whole = free == floor.healthy[at]

@@ -9,17 +9,17 @@ from math import inf
 import numpy as np
 from msgspec.structs import replace
 
-from ringleaf.baselines.floor import (
+from ringleaf.baselines.fitting import (
     LOOSE,
     Chooser,
-    Floor,
+    FittingNodes,
     Planner,
     Spot,
     Spots,
-    floor_of,
+    fitting_nodes,
     without_network,
 )
-from ringleaf.baselines.order import Order
+from ringleaf.baselines.order import QueueOrder
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
@@ -80,7 +80,7 @@ class Baseline(Engine):
         conf: Conf = DEFAULT,
         *,
         chooser: Chooser | None = None,
-        order: Order | None = None,
+        order: QueueOrder | None = None,
         by_pods: bool = False,
     ) -> None:
         self.chooser, self.order, self.by_pods = chooser, order, by_pods
@@ -234,9 +234,13 @@ class BaselineSession(Session):
         floor = self._floor(without_network(request_of(job, role)), excluded)
         return self._chooser.choose(floor, job, pods)
 
-    def _floor(self, request: Request, excluded: Excluded | None = None) -> Floor:
+    def _floor(
+        self, request: Request, excluded: Excluded | None = None
+    ) -> FittingNodes:
         wiring = self._chooser.wiring
-        return floor_of(self.cluster, request, wiring, self.settings, excluded or {})
+        return fitting_nodes(
+            self.cluster, request, wiring, self.settings, excluded or {}
+        )
 
     def explain_pending(
         self, job: Job, *, hints: bool = True, runs: bool = False

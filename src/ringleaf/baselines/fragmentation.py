@@ -17,7 +17,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ringleaf.baselines.floor import TIGHT, Costs, Floor, Spots, Wiring, cheapest
+from ringleaf.baselines.fitting import (
+    TIGHT,
+    Costs,
+    FittingNodes,
+    Spots,
+    Wiring,
+    cheapest,
+)
 from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
@@ -121,7 +128,7 @@ class Fgd:
         self._careful = Careful()
         self.wiring: Wiring = self._careful
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
 

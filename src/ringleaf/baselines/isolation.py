@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from ringleaf.baselines.floor import (
+from ringleaf.baselines.fitting import (
     TIGHT,
     Costs,
-    Floor,
+    FittingNodes,
     Spot,
     Spots,
     Wiring,
@@ -37,7 +37,7 @@ MAX_EXACT: Final = 8
 """Leaves of up to so many nodes are searched for every set of slots."""
 
 
-def ground_under(floor: Floor) -> LeafTable:
+def ground_under(floor: FittingNodes) -> LeafTable:
     """The nodes of *floor* under leaves, in the order of slots, one pod a node."""
     ranks = np.full(len(floor.cluster), NEVER, np.int64)
     ranks[floor.nodes] = 0
@@ -45,7 +45,7 @@ def ground_under(floor: Floor) -> LeafTable:
 
 
 def seated(
-    floor: Floor, table: LeafTable, rows: Iterable[LeafSlice], job: Job
+    floor: FittingNodes, table: LeafTable, rows: Iterable[LeafSlice], job: Job
 ) -> list[Spot]:
     """The nodes of rows, by slot inside a row, with what is noted of their leaves."""
     found = []
@@ -59,7 +59,7 @@ def seated(
     return found
 
 
-def alone(floor: Floor, pods: int) -> list[Spot] | None:
+def alone(floor: FittingNodes, pods: int) -> list[Spot] | None:
     """Pods one by one by the product's rule, then under the leaf with least room."""
     under = np.bincount(floor.leaf + 1, floor.room)[floor.leaf + 1]
     health = floor.cluster.health_penalty[floor.nodes] * MAX_RANK
@@ -81,7 +81,7 @@ class WholeLeaves:
     wiring: Wiring = TIGHT
     shape = "one leaf, or leaves that are wholly free"
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)
@@ -109,7 +109,7 @@ class Jigsaw:
     wiring: Wiring = TIGHT
     shape = "equal slots under all its leaves, with links of its own"
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)

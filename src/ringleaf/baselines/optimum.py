@@ -26,12 +26,12 @@ from msgspec.structs import replace
 from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserved import start_reserved
-from ringleaf.baselines.floor import (
+from ringleaf.baselines.fitting import (
     TIGHT,
-    Floor,
+    FittingNodes,
     Spots,
     Wiring,
-    floor_of,
+    fitting_nodes,
     without_network,
 )
 from ringleaf.baselines.isolation import alone, ground_under, seated
@@ -58,7 +58,7 @@ class NotInstalled(ValueError):  # noqa: N818 - what is missing
     """An extra of the package is needed."""
 
 
-class Gang(Struct, frozen=True):
+class WholeNodeGang(Struct, frozen=True):
     """A job of whole nodes: how many, and whether it must stay under one leaf."""
 
     nodes: int
@@ -80,7 +80,7 @@ class Leaves(Struct, frozen=True):
         return Leaves(free, crossed)
 
 
-def best_alone(leaves: Leaves, gang: Gang) -> Taken | None:
+def best_alone(leaves: Leaves, gang: WholeNodeGang) -> Taken | None:
     """Where one job goes: the tightest leaf, else as few as can be."""
     inside = smallest(leaves.free, gang.nodes)
     if inside is not None:
@@ -91,7 +91,7 @@ def best_alone(leaves: Leaves, gang: Gang) -> Taken | None:
     return fewest(open_, gang.nodes)
 
 
-def one_by_one(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
+def one_by_one(leaves: Leaves, gangs: Sequence[WholeNodeGang]) -> list[Taken | None]:
     """Where jobs go one after the other; None for those that find no place."""
     found = []
     for gang in gangs:
@@ -115,7 +115,7 @@ class Solution(Struct, frozen=True):
         return cls(nodes, taken)
 
 
-def greedy(leaves: Leaves, gangs: Sequence[Gang]) -> Solution:
+def greedy(leaves: Leaves, gangs: Sequence[WholeNodeGang]) -> Solution:
     """The better of two orders: as jobs come, or the largest first."""
     as_they_come = Solution.of(one_by_one(leaves, gangs))
     order = sorted(range(len(gangs)), key=lambda number: -gangs[number].nodes)
@@ -125,10 +125,10 @@ def greedy(leaves: Leaves, gangs: Sequence[Gang]) -> Solution:
     return max(as_they_come, largest_first, key=lambda each: each.nodes)
 
 
-def most_of(gangs: Sequence[Gang], room: int) -> int:
+def most_of(gangs: Sequence[WholeNodeGang], room: int) -> int:
     """The most nodes that some of the jobs make up, without more than there are.
 
-    >>> most_of([Gang(4, inside=False), Gang(4, inside=False)], 7)
+    >>> most_of([WholeNodeGang(4, inside=False), WholeNodeGang(4, inside=False)], 7)
     4
     """
     sums = 1
@@ -137,7 +137,7 @@ def most_of(gangs: Sequence[Gang], room: int) -> int:
     return (sums & ((1 << room + 1) - 1)).bit_length() - 1
 
 
-def best_together(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
+def best_together(leaves: Leaves, gangs: Sequence[WholeNodeGang]) -> list[Taken | None]:
     """Where jobs go that together take the most nodes, then cross the fewest leaves.
 
     The solver need not be asked where jobs one by one take all that any could.
@@ -157,7 +157,9 @@ def best_together(leaves: Leaves, gangs: Sequence[Gang]) -> list[Taken | None]:
 class Model:
     """The jobs of a window and the leaves, as the solver sees them."""
 
-    def __init__(self, leaves: Leaves, gangs: Sequence[Gang], bound: int) -> None:
+    def __init__(
+        self, leaves: Leaves, gangs: Sequence[WholeNodeGang], bound: int
+    ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
 
         self._cp: Any = cp_model
@@ -198,7 +200,7 @@ class Model:
 class _Plan:
     """The variables of one job: under which leaf it is, or how much under which."""
 
-    def __init__(self, model: Any, leaves: Leaves, gang: Gang) -> None:  # noqa: ANN401
+    def __init__(self, model: Any, leaves: Leaves, gang: WholeNodeGang) -> None:  # noqa: ANN401
         n = self._n = gang.nodes
         self._inside: dict[int, Any] = {}
         self.crosses: dict[int, Any] = {}
@@ -258,7 +260,7 @@ class Optimum:
         """How often the solver was asked."""
         self._plans: dict[str, Taken] = {}
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*: as planned, else as well as can be."""
         if not (floor.cluster.leaves and _is_whole(job)):
             return alone(floor, pods)
@@ -275,7 +277,9 @@ class Optimum:
         """Place the jobs that are best together, then any other job that fits."""
         start_reserved(cycle)
         for request, job_states in self._alike(cycle):
-            floor = floor_of(cycle.view.cluster, request, TIGHT, cycle.view.settings)
+            floor = fitting_nodes(
+                cycle.view.cluster, request, TIGHT, cycle.view.settings
+            )
             plans = self._together(floor, job_states)
             for job_state, taken in zip(job_states, plans, strict=True):
                 if cycle.slice.cut_short():
@@ -321,7 +325,7 @@ class Optimum:
         return list(alike.items())
 
     def _together(
-        self, floor: Floor, job_states: Sequence[JobState]
+        self, floor: FittingNodes, job_states: Sequence[JobState]
     ) -> list[Taken | None]:
         """Where jobs go that ask for like nodes."""
         leaves = _leaves_of(ground_under(floor))
@@ -340,8 +344,8 @@ def _is_whole(job: Job) -> bool:
     return plain and job.chips == job.product.chips
 
 
-def _gang_of(job: Job, pods: int) -> Gang:
-    return Gang(pods, inside=job.job_type is JobType.PADDING)
+def _gang_of(job: Job, pods: int) -> WholeNodeGang:
+    return WholeNodeGang(pods, inside=job.job_type is JobType.PADDING)
 
 
 def _leaves_of(table: LeafTable) -> Leaves:

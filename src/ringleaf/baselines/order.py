@@ -38,7 +38,7 @@ DEPTH: Final = 100
 """Jobs for which conservative backfill plans, as Slurm's ``bf_max_job_test``."""
 
 
-class Order(Struct, frozen=True):
+class QueueOrder(Struct, frozen=True):
     """A queue order.
 
     Args:
@@ -267,7 +267,7 @@ class Need(NamedTuple):
         return cls(chips, nodes, lasts)
 
 
-class Outlook:
+class CapacityForecast:
     """What will be free of one product: chips, and nodes that are wholly free."""
 
     def __init__(self, chips: Profile, nodes: Profile) -> None:
@@ -302,7 +302,7 @@ class Conservative:
         start_reserved(cycle)
         if not cycle.pending.waiting.queues:
             return
-        outlooks: dict[Product, Outlook] = {}
+        outlooks: dict[Product, CapacityForecast] = {}
         for job_state in nsmallest(
             DEPTH, cycle.pending.waiting, key=cycle.pending.key_of
         ):
@@ -310,11 +310,11 @@ class Conservative:
                 return
             product = job_state.job.product
             if product not in outlooks:
-                outlooks[product] = outlook_of(cycle, product)
+                outlooks[product] = capacity_forecast(cycle, product)
             self._plan(cycle, job_state, outlooks[product])
 
     @staticmethod
-    def _plan(cycle: Cycle, job_state: JobState, outlook: Outlook) -> None:
+    def _plan(cycle: Cycle, job_state: JobState, outlook: CapacityForecast) -> None:
         """Start a job now, or note when it can start."""
         need, now = Need.of(job_state.job), cycle.view.now
         start = outlook.earliest(need, now)
@@ -331,7 +331,7 @@ class Conservative:
             outlook.take(need, start)
 
 
-def outlook_of(cycle: Cycle, product: Product) -> Outlook:
+def capacity_forecast(cycle: Cycle, product: Product) -> CapacityForecast:
     """What is free of *product*, and when running jobs leave more."""
     cluster, now = cycle.view.cluster, cycle.view.now
     own = of_product(cluster, product) & cluster.ready & ~cluster.cordoned
@@ -340,7 +340,7 @@ def outlook_of(cycle: Cycle, product: Product) -> Outlook:
     chips = int(np.bitwise_count(usable).sum())
     nodes = int(((usable == healthy) & (healthy > 0)).sum())
     ends = list(_ends(cycle, product))
-    return Outlook(
+    return CapacityForecast(
         Profile(now, chips, ((end, need.chips) for end, need in ends)),
         Profile(now, nodes, ((end, need.nodes) for end, need in ends)),
     )
@@ -363,45 +363,45 @@ def _in_turn() -> ActionFunction:
     return in_turn
 
 
-def _table(*orders: Order) -> Mapping[str, Order]:
+def _table(*orders: QueueOrder) -> Mapping[str, QueueOrder]:
     return MappingProxyType({order.name: order for order in orders})
 
 
 ORDERS: Final = _table(
-    Order(
+    QueueOrder(
         "fifo",
         "Oldest job first; no job overtakes it.",
         "Feitelson, Rudolph, Schwiegelshohn: Parallel Job Scheduling, JSSPP 2004",
         Strict,
     ),
-    Order(
+    QueueOrder(
         "fifo-skip",
         "Oldest job first; jobs that do not fit are skipped.",
         "Volcano allocate without reservations; list scheduling, Graham 1969",
         _as_configured,
     ),
-    Order(
+    QueueOrder(
         "easy",
         "The oldest job has a reservation; others start if they do not delay it.",
         "Lifka: The ANL/IBM SP Scheduling System, JSSPP 1995",
         Easy,
         reserves=True,
     ),
-    Order(
+    QueueOrder(
         "conservative",
         "Every job has a reservation; others start if they delay none.",
         "Mu'alem, Feitelson: Utilization, Predictability, Workloads, and User Runtime "
         "Estimates, TPDS 2001",
         Conservative,
     ),
-    Order(
+    QueueOrder(
         "sjf",
         "Shortest stated running time first; jobs that do not fit are skipped.",
         "Conway, Maxwell, Miller: Theory of Scheduling, 1967",
         _as_configured,
         first=Shortest,
     ),
-    Order(
+    QueueOrder(
         "easy-learned",
         "As `easy`, with running times predicted from jobs that have ended.",
         "Tsafrir, Etsion, Feitelson: Backfilling Using System-Generated Predictions "
@@ -410,7 +410,7 @@ ORDERS: Final = _table(
         reserves=True,
         learns=True,
     ),
-    Order(
+    QueueOrder(
         "sjf-learned",
         "As `sjf`, with running times predicted from jobs that have ended.",
         "Tsafrir, Etsion, Feitelson, TPDS 2007",
@@ -418,7 +418,7 @@ ORDERS: Final = _table(
         first=Predicted,
         learns=True,
     ),
-    Order(
+    QueueOrder(
         "qssf",
         "Least predicted chip-time first; jobs that do not fit are skipped.",
         "Hu et al.: Characterization and Prediction of Deep Learning Workloads in "
@@ -427,14 +427,14 @@ ORDERS: Final = _table(
         first=Service,
         learns=True,
     ),
-    Order(
+    QueueOrder(
         "priority",
         "Highest priority first, then oldest; jobs that do not fit are skipped.",
         "Volcano pkg/scheduler/plugins/priority",
         _as_configured,
         by=("priority",),
     ),
-    Order(
+    QueueOrder(
         "volcano",
         "Volcano's own queue: jobs are admitted while the quota has room for all that "
         "are; jobs that do not fit are skipped, without a reservation.",
@@ -444,7 +444,7 @@ ORDERS: Final = _table(
         by=None,
         admits=True,
     ),
-    Order(
+    QueueOrder(
         "kube",
         "Highest priority first, then oldest; jobs that do not fit are skipped; no "
         "queues, no quotas.",

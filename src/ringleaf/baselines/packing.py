@@ -8,7 +8,15 @@ from zlib import crc32
 
 import numpy as np
 
-from ringleaf.baselines.floor import LOOSE, Costs, Floor, Spot, Spots, Wiring, cheapest
+from ringleaf.baselines.fitting import (
+    LOOSE,
+    Costs,
+    FittingNodes,
+    Spot,
+    Spots,
+    Wiring,
+    cheapest,
+)
 from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Masks
 from ringleaf.model.job import Job
@@ -29,7 +37,7 @@ class Packer:
     wiring: Wiring = LOOSE
     shape = ""
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
         capacity = floor.healthy
@@ -82,7 +90,7 @@ class Tied(Packer):
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, the nodes shuffled before."""
         shuffled = dice(self._seed, type(self).__name__, job).permutation(
             len(floor.nodes)
@@ -114,7 +122,7 @@ class MostAllocated(Tied):
         return -((capacity - free + asked) * FULL // capacity).astype(np.float64)
 
 
-class Binpack(Tied):
+class VolcanoBinpack(Tied):
     """Volcano's binpack with a weight on chips alone: the fullest node that fits."""
 
     def costs(self, asked: int, capacity: Ints, free: Ints) -> Costs:
@@ -131,7 +139,7 @@ class Random:
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, drawn pod by pod."""
         if floor.room.sum() < pods:
             return None

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from ringleaf.baselines.cells import Cells
 from ringleaf.baselines.engine import Baseline
-from ringleaf.baselines.floor import Chooser
+from ringleaf.baselines.fitting import Chooser
 from ringleaf.baselines.fragmentation import Fgd
 from ringleaf.baselines.isolation import Jigsaw, WholeLeaves
 from ringleaf.baselines.optimum import Optimum
-from ringleaf.baselines.order import ORDERS, Order
+from ringleaf.baselines.order import ORDERS, QueueOrder
 from ringleaf.baselines.packing import (
     BestFit,
-    Binpack,
     FirstFit,
     LeastAllocated,
     MostAllocated,
     Random,
+    VolcanoBinpack,
     WorstFit,
 )
 from ringleaf.baselines.tiers import HyperNode, Tas
@@ -142,7 +142,7 @@ BASELINES: Final = _table(
         "The node that the pod would fill most; ties are broken at random.",
         "Volcano pkg/scheduler/plugins/binpack",
         _COUNTS,
-        Binpack,
+        VolcanoBinpack,
     ),
     Entry(
         "volcano-hypernode",
@@ -315,7 +315,7 @@ def baseline(name: str, *, order: str | None = None, seed: int = 0) -> Factory:
     return made
 
 
-def _order(entry: Entry, asked: str | None) -> Order | None:
+def _order(entry: Entry, asked: str | None) -> QueueOrder | None:
     """The queue order of *entry*: its own, or the one that is *asked* for."""
     if entry.order is None:
         return None if asked is None else order_of(asked)
@@ -352,7 +352,7 @@ def _no_policy(name: str) -> str:
     return f"there is no policy {name!r}; hint: did you mean {joined}?"
 
 
-def order_of(name: str) -> Order:
+def order_of(name: str) -> QueueOrder:
     """The queue order *name*."""
     if name not in ORDERS:
         raise UnknownName(unknown("queue order", name, ORDERS))

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ringleaf.baselines.floor import (
+from ringleaf.baselines.fitting import (
     LOOSE,
     Costs,
-    Floor,
+    FittingNodes,
     Spot,
     Spots,
     Wiring,
@@ -48,7 +48,7 @@ def tiers_of(cluster: Cluster) -> tuple[Ints, ...]:
     return tuple(found)
 
 
-def room_in(domain: Ints, floor: Floor) -> Ints:
+def room_in(domain: Ints, floor: FittingNodes) -> Ints:
     """How many pods each domain of a tier can take."""
     rooms = np.bincount(domain[floor.nodes], floor.room, minlength=domain.max() + 1)
     return rooms.astype(np.int64)
@@ -115,7 +115,7 @@ class Tas:
     def __init__(self, *, least_free: bool = False) -> None:
         self._several = smallest_first if least_free else fewest
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, ranks in the order of names."""
         del job
         if floor.room.sum() < pods:
@@ -127,7 +127,9 @@ class Tas:
         return sorted(found, key=lambda spot: spot.node)
 
 
-def smallest_domain(floor: Floor, pods: int) -> tuple[Floor, tuple[Ints, ...]]:
+def smallest_domain(
+    floor: FittingNodes, pods: int
+) -> tuple[FittingNodes, tuple[Ints, ...]]:
     """The nodes of the lowest domain that holds a job, and the tiers below it.
 
     Of the domains of one tier, the one with the least room.
@@ -141,8 +143,8 @@ def smallest_domain(floor: Floor, pods: int) -> tuple[Floor, tuple[Ints, ...]]:
 
 
 def parts(
-    floor: Floor, below: tuple[Ints, ...], pods: int, several: Several
-) -> Iterator[tuple[Floor, int]]:
+    floor: FittingNodes, below: tuple[Ints, ...], pods: int, several: Several
+) -> Iterator[tuple[FittingNodes, int]]:
     """The domains of the lowest tier that a job takes, each with so many of its pods.
 
     *several* says which domains, tier by tier down to the lowest.
@@ -169,7 +171,7 @@ class HyperNode:
     wiring: Wiring = LOOSE
     shape = ""
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
         if floor.room.sum() < pods:
@@ -189,7 +191,7 @@ class HyperNode:
         return _leaf_by_leaf(floor, tiers, pods)
 
 
-def fullness(floor: Floor, domain: Ints, chips: int) -> NDArray[np.float64]:
+def fullness(floor: FittingNodes, domain: Ints, chips: int) -> NDArray[np.float64]:
     """How full each domain would be with so many more chips in use."""
     cluster = floor.cluster
     (own,) = of_product(cluster, floor.request.product).nonzero()
@@ -203,7 +205,7 @@ def fullness(floor: Floor, domain: Ints, chips: int) -> NDArray[np.float64]:
 class _Fullest:
     """Binpack's costs of the nodes of a floor."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: FittingNodes) -> None:
         self._asked, self._have = floor.asked, floor.healthy
 
     def __call__(self, at: Ints, usable: Masks) -> Costs:
@@ -214,7 +216,7 @@ class _Fullest:
 class _Alone(_Fullest):
     """The same, with how full the parts of the network would be."""
 
-    def __init__(self, floor: Floor, tiers: tuple[Ints, ...]) -> None:
+    def __init__(self, floor: FittingNodes, tiers: tuple[Ints, ...]) -> None:
         super().__init__(floor)
         weights = FADING ** np.arange(len(tiers))
         self._above = np.zeros(len(floor.nodes))
@@ -226,7 +228,9 @@ class _Alone(_Fullest):
         return super().__call__(at, usable) - self._above[at]
 
 
-def _leaf_by_leaf(floor: Floor, tiers: tuple[Ints, ...], pods: int) -> list[Spot]:
+def _leaf_by_leaf(
+    floor: FittingNodes, tiers: tuple[Ints, ...], pods: int
+) -> list[Spot]:
     """The best node's lowest domain, then others, near ones first."""
     found: list[Spot] = []
     near = floor
@@ -240,14 +244,14 @@ def _leaf_by_leaf(floor: Floor, tiers: tuple[Ints, ...], pods: int) -> list[Spot
     return found
 
 
-def _around_best(floor: Floor, lowest: Ints) -> Floor:
+def _around_best(floor: FittingNodes, lowest: Ints) -> FittingNodes:
     """The nodes in the lowest domain of the best one."""
     best = int(_Fullest(floor)(np.arange(len(floor.nodes)), floor.usable).argmin())
     here = lowest[floor.nodes]
     return floor.only(here == here[best])
 
 
-def _nearest(floor: Floor, above: Iterable[Ints], last: Ints) -> Floor:
+def _nearest(floor: FittingNodes, above: Iterable[Ints], last: Ints) -> FittingNodes:
     """The nodes that share the lowest tier with *last*; all where none does."""
     for domain in above:
         near = domain[floor.nodes] == domain[last]

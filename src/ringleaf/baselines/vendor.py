@@ -21,7 +21,7 @@ and in the guides named there.
 
 import numpy as np
 
-from ringleaf.baselines.floor import TIGHT, Floor, Spots, Wiring
+from ringleaf.baselines.fitting import TIGHT, FittingNodes, Spots, Wiring
 from ringleaf.baselines.isolation import alone, ground_under, seated
 from ringleaf.model.arrays import Ints
 from ringleaf.model.job import Job
@@ -50,7 +50,7 @@ class Vendor:
     wiring: Wiring = TIGHT
     shape = "leaves that switch affinity opens to it"
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         kind = job.job_type
         if job.network is not Network.SWITCHES or kind is None:

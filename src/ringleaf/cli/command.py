@@ -54,7 +54,7 @@ class Option(NamedTuple):
     known: Sequence[str] | Callable[[], Sequence[str]] = ()
 
 
-class Argument(NamedTuple):
+class Positional(NamedTuple):
     """How a word without an option is described.
 
     Args:
@@ -87,7 +87,7 @@ class Parameter(NamedTuple):
     kind: type
     many: bool
     default: Any
-    form: Option | Argument
+    form: Option | Positional
     heading: str = OPTIONS
 
     @property
@@ -103,7 +103,7 @@ class Parameter(NamedTuple):
     @property
     def long(self) -> str:
         """The long option, or the word for the argument."""
-        if isinstance(self.form, Argument):
+        if isinstance(self.form, Positional):
             return self.form.metavar
         return self.form.long or "--" + self.path[-1].replace("_", "-")
 
@@ -238,7 +238,7 @@ class Command:
     @property
     def arguments(self) -> list[Parameter]:
         """What is given without an option."""
-        return [p for p in self.parameters if isinstance(p.form, Argument)]
+        return [p for p in self.parameters if isinstance(p.form, Positional)]
 
     @property
     def options(self) -> list[Parameter]:

@@ -21,30 +21,35 @@ from rich.text import Text
 import ringleaf
 from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
-from ringleaf.cli.comparing import Stage, play_telling
+from ringleaf.cli.comparison_screen import ComparisonScreen, play_telling
 from ringleaf.cli.failure import BadUse, Interrupted, program, warn
 from ringleaf.cli.file import check_file, check_folder, one_line
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.simulate import (
-    Wanted,
+    SimulationRequest,
     metrics_of,
     scheduler_of,
     trial_of,
     warnings_on,
 )
 from ringleaf.cli.tables import print_tables, print_verdict
-from ringleaf.report.measures import MEASURES, Table
+from ringleaf.report.measures import MEASURES, MeasureTable
 from ringleaf.report.page import write_report
 from ringleaf.report.plots import write_plots
-from ringleaf.report.results import Bound, Results, Run, Spec
+from ringleaf.report.results import ResourceBound, Results, RunResult, StudySpec
 from ringleaf.report.verdict import in_short
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Observer, Trial
-from ringleaf.study.compare import Crew, compared, counted_alike, play_all
-from ringleaf.study.crew import NoCrew, in_processes, on_dask, one_by_one
+from ringleaf.study.compare import Executor, compared, counted_alike, play_all
+from ringleaf.study.executors import (
+    ExecutorUnavailable,
+    in_processes,
+    on_dask,
+    one_by_one,
+)
 from ringleaf.study.figures import CONFIDENCE, mean_of
 from ringleaf.study.rows import table
 
@@ -94,10 +99,10 @@ LIMITS: Final[Sequence[tuple[str, str, Callable[[Bounds], float | None], str]]] 
 """Measure, name, value and reason of every bound."""
 
 
-class Asked(Struct, frozen=True):
+class RunRequest(Struct, frozen=True):
     """A run as another process is asked for it."""
 
-    wanted: Wanted
+    wanted: SimulationRequest
     filmed: bool
 
     @property
@@ -111,14 +116,14 @@ class Asked(Struct, frozen=True):
         return f"{who(self.wanted)}-seed{self.wanted.seed}-{digest}"
 
 
-def who(wanted: Wanted) -> str:
+def who(wanted: SimulationRequest) -> str:
     """The policy, with its order where it has one."""
     order = "" if wanted.order is None else f"+{wanted.order}"
     return f"{wanted.policy}{order}"
 
 
 def compare_policies(
-    wanted: Wanted,
+    wanted: SimulationRequest,
     policies: Sequence[str],
     *,
     seeds: int,
@@ -131,9 +136,9 @@ def compare_policies(
 ) -> int:
     """Run every policy with every seed, and compare them; the exit status."""
     kept = None if out is None else Path(out) / "runs"
-    crew = crew_of(workers, dask)
+    crew = executor_of(workers, dask)
     _check_targets(out, report, plots)
-    if len(asked_of(wanted, policies, 1)) == 1:
+    if len(run_requests(wanted, policies, 1)) == 1:
         warn(
             "there is one policy, and nothing to compare it with; "
             f"hint: --policies {OURS},best-fit,random"
@@ -167,11 +172,11 @@ def _check_targets(out: str | None, report: str | None, plots: str | None) -> No
 
 
 def results_of(
-    wanted: Wanted,
+    wanted: SimulationRequest,
     policies: Sequence[str],
     *,
     seeds: int,
-    crew: Crew,
+    crew: Executor,
     kept: Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Results:
@@ -180,8 +185,8 @@ def results_of(
     Where there is none, *tell* is told of every policy that is complete.
     """
     films = [
-        Asked(each, filmed=each.seed == wanted.seed)
-        for each in asked_of(wanted, policies, seeds)
+        RunRequest(each, filmed=each.seed == wanted.seed)
+        for each in run_requests(wanted, policies, seeds)
     ]
     asked = {each.mark: each for each in films}
     first = next(iter(asked.values())).wanted
@@ -190,13 +195,13 @@ def results_of(
     casts: dict[str, list[str]] = {}
     for mark, each in asked.items():
         casts.setdefault(who(each.wanted), []).append(mark)
-    with Stage(_title(first), casts, tell=tell) as stage:
+    with ComparisonScreen(_title(first), casts, tell=tell) as stage:
         play = partial(run, told=stage.folder)
         try:
             runs = counted_alike(
                 play_all(asked, play, stage.timed(crew), kept=kept, heard=stage.heard)
             )
-        except (NoCrew, NotInstalled, BadInput) as error:
+        except (ExecutorUnavailable, NotInstalled, BadInput) as error:
             raise BadUse(str(error)) from None
         except KeyboardInterrupt:
             raise Interrupted(_left(stage.n_done, len(asked), kept)) from None
@@ -222,11 +227,13 @@ def _left(done: int, runs: int, kept: Path | None) -> str:
     return f"{told}, kept in {kept}; hint: the same command runs only the others"
 
 
-def _title(wanted: Wanted) -> str:
+def _title(wanted: SimulationRequest) -> str:
     return f"{wanted.trace or wanted.workload} on {wanted.cluster}"
 
 
-def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted]:
+def run_requests(
+    wanted: SimulationRequest, policies: Sequence[str], seeds: int
+) -> list[SimulationRequest]:
     """Every run, policy by policy; ``policy+order`` has an order of its own.
 
     Raises:
@@ -253,7 +260,7 @@ def asked_of(wanted: Wanted, policies: Sequence[str], seeds: int) -> list[Wanted
     return found
 
 
-def crew_of(workers: int | None, dask: str | None = None) -> Crew:
+def executor_of(workers: int | None, dask: str | None = None) -> Executor:
     """Return what plays the runs: processes, or the workers of a Dask cluster."""
     if dask is not None:
         if workers is not None:
@@ -271,7 +278,7 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def run(asked: Asked, told: str | None = None) -> Run:
+def run(asked: RunRequest, told: str | None = None) -> RunResult:
     """Play a run to its end; nothing is printed, but *told* hears how it stands."""
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
@@ -283,10 +290,10 @@ def run(asked: Asked, told: str | None = None) -> Run:
     play_telling(clock, None if told is None else Path(told) / asked.mark)
     clock.finish()
     filmed = None if film is None else film.plain()
-    return Run(_spec(wanted, trial), metrics.plain(), metrics.rows(), filmed)
+    return RunResult(_spec(wanted, trial), metrics.plain(), metrics.rows(), filmed)
 
 
-def _spec(wanted: Wanted, trial: Trial) -> Spec:
+def _spec(wanted: SimulationRequest, trial: Trial) -> StudySpec:
     site, jobs = trial.site, trial.workload
     notes = [*jobs.notes]
     if wanted.faults != "none":
@@ -296,7 +303,7 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
             f"jobs communicate {100 * wanted.contention:.0f} % of their time, and slow "
             "each other down where they share links to the spine"
         )
-    return Spec(
+    return StudySpec(
         site=site.name,
         nodes=len(site.nodes),
         chips=site.chips,
@@ -314,7 +321,7 @@ def _spec(wanted: Wanted, trial: Trial) -> Spec:
     )
 
 
-def _bounds(wanted: Wanted, seeds: int) -> Iterator[Bound]:
+def _bounds(wanted: SimulationRequest, seeds: int) -> Iterator[ResourceBound]:
     """What no policy can do better than, the means of the seeds.
 
     What was done to the jobs is said once, of the first seed.
@@ -328,10 +335,10 @@ def _bounds(wanted: Wanted, seeds: int) -> Iterator[Bound]:
         mean = mean_of([value for each in found if (value := of(each)) is not None])
         bounded = _bounded(key, wanted)
         if mean is not None and bounded is not None:
-            yield Bound(bounded, name, mean.mean, title)
+            yield ResourceBound(bounded, name, mean.mean, title)
 
 
-def _bounded(key: str, wanted: Wanted) -> str | None:
+def _bounded(key: str, wanted: SimulationRequest) -> str | None:
     """What a bound is of in runs as *wanted*; None of nothing.
 
     Jobs that slow each other down hold chips longer than their work takes, but do no
@@ -404,7 +411,7 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         soft_wrap=True,
     )
     console.print()
-    found = Table(results)
+    found = MeasureTable(results)
     if len(results.policies) > 1:
         print_verdict(console, in_short(found))
     print_tables(console, results, _told(found))
@@ -414,7 +421,7 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
         console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
 
 
-def _told(table: Table) -> Sequence[Sequence[str]]:
+def _told(table: MeasureTable) -> Sequence[Sequence[str]]:
     """The measures to show; where some job never starts, those that count all jobs."""
     of_cluster, of_jobs = TOLD
     first = ["jobs.unstarted"] if table.unstarted else []

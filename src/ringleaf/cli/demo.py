@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.compare import crew_of, plain_of, results_of
+from ringleaf.cli.compare import executor_of, plain_of, results_of
 from ringleaf.cli.failure import typed
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, print_trimmed
-from ringleaf.cli.simulate import Wanted
+from ringleaf.cli.simulate import SimulationRequest
 from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report import measures
 from ringleaf.report.page import write_report
@@ -24,7 +24,7 @@ from ringleaf.report.verdict import ONE_SEED, headlines, in_a_sentence
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 
-WANTED: Final = Wanted(
+WANTED: Final = SimulationRequest(
     "leaf-spine-uneven", workload="kalos", load=0.9, jobs=3000, seed=1, contention=0.3
 )
 """The usual workload on leaves of different sizes, with so many jobs that the cluster
@@ -77,7 +77,7 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     with one_line(out):
         report.parent.mkdir(parents=True, exist_ok=True)
     tell = None if as_json else partial(_tell, console)
-    results = results_of(wanted, POLICIES, seeds=1, crew=crew_of(None), tell=tell)
+    results = results_of(wanted, POLICIES, seeds=1, crew=executor_of(None), tell=tell)
     if tell is not None and not sys.stderr.isatty():
         console.print()
     with one_line(str(report)):
@@ -95,7 +95,7 @@ def _tell(console: Console, line: str) -> None:
     console.file.flush()
 
 
-def _told(text: str, wanted: Wanted) -> str:
+def _told(text: str, wanted: SimulationRequest) -> str:
     return text.format(
         jobs=wanted.jobs,
         site=SITES[wanted.cluster].title.replace(":", ","),
@@ -108,8 +108,10 @@ def _told(text: str, wanted: Wanted) -> str:
     )
 
 
-def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> None:
-    sentence = in_a_sentence(measures.Table(results))
+def _show(
+    console: Console, results: Results, wanted: SimulationRequest, report: Path
+) -> None:
+    sentence = in_a_sentence(measures.MeasureTable(results))
     print_verdict(console, [ONE_SEED if sentence is None else sentence])
     print_tables(console, results, [SHOWN])
     points = Table.grid(padding=(0, 2, 0, 0))
@@ -124,7 +126,7 @@ def _show(console: Console, results: Results, wanted: Wanted, report: Path) -> N
     console.print(told, soft_wrap=True)
 
 
-def _again(wanted: Wanted, policies: Sequence[str] = POLICIES) -> str:
+def _again(wanted: SimulationRequest, policies: Sequence[str] = POLICIES) -> str:
     """The same with several seeds, as a command."""
     return (
         f"{typed()} compare --cluster {wanted.cluster} --jobs {wanted.jobs} "

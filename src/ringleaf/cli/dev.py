@@ -18,12 +18,12 @@ from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import TrimmedConsole
 from ringleaf.testbed import source
 from ringleaf.testbed.actor import REAL, Actor
-from ringleaf.testbed.breaking import BROKEN, Breaker
 from ringleaf.testbed.build import build, command
 from ringleaf.testbed.client import Client
 from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
 from ringleaf.testbed.hardware import fleet
 from ringleaf.testbed.process import Child, free_port
+from ringleaf.testbed.requested_faults import BROKEN, Breaker
 
 SAMPLES: Final = Path(source.__file__).with_name("samples.yaml")
 SAMPLE_PODS: Final = 8
@@ -54,7 +54,7 @@ DAEMONS: Final = "system:serviceaccount:kube-system:ascend-device-plugin-sa-910"
 admits both with its default values, and refuses the admin."""
 
 
-class Shown(NamedTuple):
+class PodRow(NamedTuple):
     """A pod as the table shows it."""
 
     pod: str
@@ -167,15 +167,15 @@ def _all_run(bed: Testbed) -> bool:
     return len(pods) == SAMPLE_PODS and all(pod.phase == "Running" for pod in pods)
 
 
-def _pods(bed: Testbed) -> list[Shown]:
+def _pods(bed: Testbed) -> list[PodRow]:
     pods, _version = bed.client.list_all(PODS)
     return sorted(map(_shown, pods))
 
 
-def _shown(pod: dict[str, Any]) -> Shown:
+def _shown(pod: dict[str, Any]) -> PodRow:
     names = pod["metadata"].get("annotations", {}).get(REAL, "")
     chips = [int(name.rpartition("-")[2]) for name in names.split(",") if name]
-    return Shown(
+    return PodRow(
         pod["metadata"]["name"],
         pod["status"]["phase"],
         pod["spec"].get("nodeName", ""),
@@ -183,9 +183,9 @@ def _shown(pod: dict[str, Any]) -> Shown:
     )
 
 
-def _print_pods(pods: list[Shown]) -> None:
+def _print_pods(pods: list[PodRow]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in Shown._fields:
+    for heading in PodRow._fields:
         table.add_column(heading, no_wrap=True)
     for pod in pods:
         table.add_row(*pod)

@@ -8,17 +8,17 @@ from msgspec.structs import replace
 
 from ringleaf.cli.failure import report, warn
 from ringleaf.cli.file import STDIN, one_line
-from ringleaf.cli.live import Cluster, look_at, moment
+from ringleaf.cli.live import ClusterAccess, look_at, moment
 from ringleaf.cli.output import progress, so_many
 from ringleaf.kube.look import Look
 from ringleaf.simulator.anonymous import anonymous
-from ringleaf.simulator.dump import State, scenario_of, state_of, written
+from ringleaf.simulator.dump import EngineState, scenario_of, state_of, written
 from ringleaf.simulator.source import MAPPING, MAX_BYTES, MAX_VALUES
 
 STDOUT: Final = STDIN
 
 
-def dump_cluster(cluster: Cluster, out: str, *, hide_names: bool) -> int:
+def dump_cluster(cluster: ClusterAccess, out: str, *, hide_names: bool) -> int:
     """Write the state of the cluster to *out*; the exit status."""
     look, _namespace = look_at(cluster)
     with progress(what="writing"):
@@ -45,7 +45,7 @@ def dumped(look: Look, *, hide_names: bool) -> bytes:
     return written(scenario_of(state, look.now, told))
 
 
-def _predicted(look: Look, state: State) -> State:
+def _predicted(look: Look, state: EngineState) -> EngineState:
     """*state* with the running times that are predicted; what they come from is not."""
     known = look.engine.view.job_states
     jobs = (
@@ -57,7 +57,7 @@ def _predicted(look: Look, state: State) -> State:
     return replace(state, jobs=tuple(jobs))
 
 
-def about(look: Look, state: State) -> str:
+def about(look: Look, state: EngineState) -> str:
     """What is in it, in one line."""
     running = sum(bool(each.placements) for each in state.jobs)
     waiting = len(state.jobs) - running

@@ -56,7 +56,7 @@ def explain_job(
     if at is not None:
         scenario = _cut_off(scenario, name, at)
     if scenario.is_run:
-        from ringleaf.cli.outlook import explain_run  # noqa: PLC0415 - with the engine
+        from ringleaf.cli.explain_run import explain_run  # noqa: PLC0415 - with the engine
 
         return explain_run(scenario, name, node, top, as_json=as_json)
     session = scenario.open()
@@ -297,10 +297,10 @@ def indented(line: str, style: str = "") -> Padding:
 def _plain(
     session: Session, decision: Decision, found: Survey | None
 ) -> dict[str, Any]:
-    return {"decision": answer_told(session.cluster, decision), **survey_told(found)}
+    return {"decision": answer_told(session.cluster, decision), **survey_plain(found)}
 
 
-def survey_told(found: Survey | None) -> dict[str, Any]:
+def survey_plain(found: Survey | None) -> dict[str, Any]:
     """A survey as plain values."""
     told = msgspec.to_builtins(found) if found is not None else {}
     for key in ("network-rule", "leaves", "superpods"):

@@ -12,17 +12,17 @@ from rich.console import (
 )
 from rich.text import Text
 
-from ringleaf.cli.damage import (
-    Damage,
+from ringleaf.cli.explain import indented
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.fault_view import (
+    FaultView,
     is_of_pod,
     numbers_words,
     pod_words,
     reach_words,
     recall,
 )
-from ringleaf.cli.explain import indented
-from ringleaf.cli.failure import BadUse
-from ringleaf.cli.live import Cluster, ask, moment, span
+from ringleaf.cli.live import ClusterAccess, ask, moment, span
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
@@ -39,7 +39,7 @@ from ringleaf.kube.lives import (
 from ringleaf.kube.look import Look, Observed, clock, read_world
 from ringleaf.kube.names import UID
 from ringleaf.kube.watch import Reflector
-from ringleaf.simulator.run import Run
+from ringleaf.simulator.run import ScenarioRun
 
 Plain = dict[str, Any]
 
@@ -48,7 +48,7 @@ MAX_ROWS: Final = 40
 MAX_NAMES: Final = 3
 
 
-class Wanted:
+class FaultQuery:
     """The faults to show.
 
     Args:
@@ -134,7 +134,7 @@ class Wanted:
 # Of a live cluster.
 
 
-def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
+def show_faults(cluster: ClusterAccess, wanted: FaultQuery, *, as_json: bool) -> int:
     """Print the faults of a live cluster; the exit status."""
 
     async def question(api: Api, seen: Callable[[int], None]) -> Plain:
@@ -147,15 +147,15 @@ def show_faults(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        TrimmedConsole().print(Faults(found))
+        TrimmedConsole().print(FaultScreen(found))
     return 0
 
 
-def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plain:
+def faults_in(look: Look, world: Observed, lives: Lives, wanted: FaultQuery) -> Plain:
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
     recall(look.engine, lives, look.now)
-    found = Damage(look.engine, look.now, has_history=lives.is_there).plain()
+    found = FaultView(look.engine, look.now, has_history=lives.is_there).plain()
     wanted.check(found, view.cluster.index, view.job_states)
     found = wanted.of(found)
     jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
@@ -170,7 +170,7 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: Wanted) -> Plai
 class Followed:
     """The faults of a live cluster as they come and go."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: FaultQuery) -> None:
         self._wanted, self._lives = wanted, Lives()
 
     def told(self, look: Look, world: Observed) -> Plain:
@@ -179,7 +179,7 @@ class Followed:
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
         """They for people, with so many rows of their tables."""
-        return Faults(told, rows=min(rows, MAX_ROWS), now=now)
+        return FaultScreen(told, rows=min(rows, MAX_ROWS), now=now)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """Their lives are written down elsewhere."""
@@ -195,7 +195,7 @@ class Followed:
 # Of a scenario.
 
 
-def show_run(file: str, wanted: Wanted, *, as_json: bool) -> int:
+def show_run(file: str, wanted: FaultQuery, *, as_json: bool) -> int:
     """Print the faults of scenarios after their last event; the exit status."""
     scenarios = read_scenarios(file)
     console = TrimmedConsole()
@@ -207,15 +207,15 @@ def show_run(file: str, wanted: Wanted, *, as_json: bool) -> int:
         if number:
             console.print()
         print_about(console, scenario.about)
-        console.print(Faults(found, when=_in_run))
+        console.print(FaultScreen(found, when=_in_run))
     return 0
 
 
-def faults_of_run(run: Run, wanted: Wanted) -> Plain:
+def faults_of_run(run: ScenarioRun, wanted: FaultQuery) -> Plain:
     """The faults of a run, as plain values."""
     view = run.engine.view
     now = run.steps[-1].at if run.steps else 0.0
-    found = Damage(run.engine, now).plain()
+    found = FaultView(run.engine, now).plain()
     wanted.check(found, view.cluster.index, run.jobs)
     return wanted.of(found) | {"names": {}}
 
@@ -231,7 +231,7 @@ def _ago(at: float, now: float) -> str:
 # The screen.
 
 
-class Faults:
+class FaultScreen:
     """Faults for people.
 
     Args:

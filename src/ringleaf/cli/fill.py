@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.compare import asked_of, crew_of, who
+from ringleaf.cli.compare import executor_of, run_requests, who
 from ringleaf.cli.failure import program, warn
 from ringleaf.cli.output import TrimmedConsole, print_json, print_trimmed, progress
-from ringleaf.cli.simulate import Wanted, scheduler_of, trial_of
+from ringleaf.cli.simulate import SimulationRequest, scheduler_of, trial_of
 from ringleaf.cli.tables import marks_of, marks_words
 from ringleaf.report.contest import is_significant
 from ringleaf.report.measures import Better, Measure, share
@@ -38,7 +38,7 @@ CAPACITY, LEAVES = "capacity", "leaves"
 BOUNDS: Final = {CAPACITY: "bound: capacity", LEAVES: "bound: leaf rule"}
 
 
-class Asked(Struct, frozen=True):
+class FillRequest(Struct, frozen=True):
     """The fills of one policy with one seed.
 
     Args:
@@ -50,7 +50,7 @@ class Asked(Struct, frozen=True):
 
     """
 
-    wanted: Wanted
+    wanted: SimulationRequest
     demand: float
     load: float
     jobs: int
@@ -67,7 +67,7 @@ class Filled(Struct, frozen=True):
 
 
 def fill_cluster(
-    asked: Asked,
+    asked: FillRequest,
     policies: Sequence[str],
     *,
     seeds: int,
@@ -75,7 +75,7 @@ def fill_cluster(
     as_json: bool,
 ) -> int:
     """Fill the cluster by every policy with every seed; the exit status."""
-    wanted = asked_of(asked.wanted, policies, seeds)
+    wanted = run_requests(asked.wanted, policies, seeds)
     trial_of(wanted[0])  # what is to be said of the jobs is said once
     runs = [
         replace(asked, wanted=each, bounded=who(each) == who(wanted[0]))
@@ -84,7 +84,7 @@ def fill_cluster(
     found: dict[int, Filled] = {}
     with progress(len(runs), what="filling the cluster") as shown:
         (task,) = shown.task_ids
-        for place, filled in crew_of(workers)(run, runs):
+        for place, filled in executor_of(workers)(run, runs):
             found[place] = filled
             shown.advance(task)
     told = _told(asked, [found[place] for place in range(len(runs))], who(wanted[0]))
@@ -97,31 +97,33 @@ def fill_cluster(
     return 0
 
 
-def run(asked: Asked) -> Filled:
+def run(asked: FillRequest) -> Filled:
     """Fill the cluster once in each way; nothing is printed."""
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
         trial = trial_of(wanted)
-    site, works, seed = trial.site, trial.workload.works, wanted.seed
+    site, job_specs, seed = trial.site, trial.workload.job_specs, wanted.seed
     static = static_fill(
-        site, works(), scheduler_of(wanted, trial), seed, demand=asked.demand
+        site, job_specs(), scheduler_of(wanted, trial), seed, demand=asked.demand
     )
     churn = churn_fill(
-        *(site, works(), scheduler_of(wanted, trial), seed),
+        *(site, job_specs(), scheduler_of(wanted, trial), seed),
         load=asked.load,
         jobs=asked.jobs,
         settled=True,
     )
     bounds = {}
     if asked.bounded:
-        came = comers(site, works(), seed, demand=asked.demand)
+        came = comers(site, job_specs(), seed, demand=asked.demand)
         bounds[CAPACITY] = capacity_bound(site, came)
         if find_spec("ortools") is not None:
             bounds[LEAVES] = rule_bound(site, came, trial.conf.settings)
     return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bounds)
 
 
-def _told(asked: Asked, found: Sequence[Filled], reference: str) -> dict[str, Any]:
+def _told(
+    asked: FillRequest, found: Sequence[Filled], reference: str
+) -> dict[str, Any]:
     """All of it as plain values."""
     whose: dict[str, list[Filled]] = {}
     for each in found:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ringleaf.cli.access import credentials_of
-from ringleaf.cli.damage import hold_back
 from ringleaf.cli.failure import BadUse, warn
+from ringleaf.cli.fault_view import hold_back
 from ringleaf.cli.output import progress
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
@@ -24,7 +24,7 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 _T = TypeVar("_T")
 
 
-class Cluster(Struct, frozen=True):
+class ClusterAccess(Struct, frozen=True):
     """Which cluster is asked, and by which rules.
 
     Args:
@@ -59,7 +59,7 @@ class Cluster(Struct, frozen=True):
             yield api
 
 
-def look_at(cluster: Cluster) -> tuple[Look, str]:
+def look_at(cluster: ClusterAccess) -> tuple[Look, str]:
     """The cluster as it is now, and the namespace that is meant without a word."""
 
     async def look(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
@@ -70,7 +70,7 @@ def look_at(cluster: Cluster) -> tuple[Look, str]:
 
 
 async def look_with_lives(
-    api: Api, cluster: Cluster, seen: Callable[[int], None]
+    api: Api, cluster: ClusterAccess, seen: Callable[[int], None]
 ) -> Look:
     """The cluster as it is now, with what its scheduler has written down of faults.
 
@@ -94,7 +94,7 @@ def recalled(world: World, lives: Lives, now: float) -> Look:
 
 
 def ask(
-    cluster: Cluster,
+    cluster: ClusterAccess,
     question: Callable[[Api, Callable[[int], None]], Awaitable[_T]],
 ) -> _T:
     """The answer to *question*; how many objects were read so far is shown."""

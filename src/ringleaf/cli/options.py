@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-from ringleaf.cli.command import Argument, Option
+from ringleaf.cli.command import Option, Positional
 
 if TYPE_CHECKING:
-    from ringleaf.cli.lead import Candidacy
-    from ringleaf.cli.live import Cluster
-    from ringleaf.cli.simulate import Wanted
+    from ringleaf.cli.leader_election import Candidacy
+    from ringleaf.cli.live import ClusterAccess
+    from ringleaf.cli.simulate import SimulationRequest
 
 COMPARED: Final = "ringleaf,best-fit,first-fit,random"
 """The policies that are compared where none is named."""
@@ -72,7 +72,7 @@ Watch = Annotated[
 ]
 
 
-class Live(NamedTuple):
+class LiveOptions(NamedTuple):
     """Live cluster."""
 
     kubeconfig: Kubeconfig = None
@@ -94,14 +94,18 @@ class Live(NamedTuple):
         ),
     ] = None
 
-    def cluster(self) -> "Cluster":
+    def cluster(self) -> "ClusterAccess":
         """The cluster that is asked."""
-        from ringleaf.cli.live import Cluster
+        from ringleaf.cli.live import ClusterAccess
 
         names = self.scheduler_name
         if names:
-            return Cluster(self.kubeconfig, self.context, names, self.scheduler_conf)
-        return Cluster(self.kubeconfig, self.context, conf_file=self.scheduler_conf)
+            return ClusterAccess(
+                self.kubeconfig, self.context, names, self.scheduler_conf
+            )
+        return ClusterAccess(
+            self.kubeconfig, self.context, conf_file=self.scheduler_conf
+        )
 
 
 HealthAddress = Annotated[str, Option("HOST:PORT", "Address of probes and metrics.")]
@@ -130,7 +134,7 @@ LeaseNamespace = Annotated[
 
 def candidacy(name: str, namespace: str | None, duration_s: int) -> "Candidacy":
     """The Lease under which a service runs."""
-    from ringleaf.cli.lead import Candidacy
+    from ringleaf.cli.leader_election import Candidacy
 
     return Candidacy(name, namespace, duration_s)
 
@@ -163,7 +167,7 @@ Jobs = Annotated[
 Seed = Annotated[int, Option("N", "Random seed.", least=0)]
 
 
-class Trace(NamedTuple):
+class TraceOptions(NamedTuple):
     """Trace."""
 
     columns: Annotated[
@@ -191,7 +195,7 @@ class Trace(NamedTuple):
     ] = False
 
 
-class Workload(NamedTuple):
+class WorkloadOptions(NamedTuple):
     """Cluster and workload."""
 
     cluster: Annotated[
@@ -246,7 +250,7 @@ class Workload(NamedTuple):
     seed: Seed = 0
 
 
-class Rules(NamedTuple):
+class RuleOptions(NamedTuple):
     """Policy."""
 
     conf: Annotated[
@@ -264,7 +268,7 @@ class Rules(NamedTuple):
     ] = None
 
 
-class Faults(NamedTuple):
+class FaultOptions(NamedTuple):
     """Faults and contention."""
 
     faults: Annotated[
@@ -323,14 +327,18 @@ class Faults(NamedTuple):
     ] = 0
 
 
-def wanted_of(
-    jobs: Workload, trace: Trace, rules: Rules, faults: Faults, policy: str
-) -> "Wanted":
+def simulation_request(
+    jobs: WorkloadOptions,
+    trace: TraceOptions,
+    rules: RuleOptions,
+    faults: FaultOptions,
+    policy: str,
+) -> "SimulationRequest":
     """What is to be simulated."""
-    from ringleaf.cli.simulate import Wanted
+    from ringleaf.cli.simulate import SimulationRequest
     from ringleaf.simulator.preset import Knobs
 
-    return Wanted(
+    return SimulationRequest(
         cluster=jobs.cluster,
         product=jobs.product,
         workload=jobs.workload,
@@ -354,7 +362,7 @@ def wanted_of(
 
 
 ScenarioFile = Annotated[
-    str, Argument("FILE", "Scenario file, YAML or JSON; - reads standard input.")
+    str, Positional("FILE", "Scenario file, YAML or JSON; - reads standard input.")
 ]
 Policies = Annotated[
     list[str] | None,

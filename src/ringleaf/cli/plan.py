@@ -40,7 +40,7 @@ VERDICT_STYLES: Final = {
 }
 
 
-class Shown(Protocol):
+class PlanResult(Protocol):
     """What came of a scenario."""
 
     @property
@@ -83,12 +83,12 @@ def _show(
     return 0 if all(answer.satisfied for answer in answers) else 1
 
 
-def _shown(scenario: Scenario, log: BinaryIO | None) -> Shown:
+def _shown(scenario: Scenario, log: BinaryIO | None) -> PlanResult:
     if not scenario.is_run:
         return Decided(scenario)
-    from ringleaf.cli.timeline import Timed  # noqa: PLC0415 - the engine comes with it
+    from ringleaf.cli.timeline import TimedScenario  # noqa: PLC0415 - the engine comes with it
 
-    return Timed(scenario, log)
+    return TimedScenario(scenario, log)
 
 
 class Decided:

@@ -18,7 +18,7 @@ from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.engine.engine import Engine
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.answer import placement_told
+from ringleaf.simulator.answer import placement_plain
 from ringleaf.simulator.encode import whole
 
 Plain = dict[str, Any]
@@ -96,7 +96,7 @@ def _told(engine: Engine, plan: MovePlan) -> Plain:
     cluster = engine.view.cluster
 
     def places(given: Iterable[Placement]) -> list[Plain]:
-        return [placement_told(cluster, each) for each in given]
+        return [placement_plain(cluster, each) for each in given]
 
     told: Plain = {"for": plan.job} if plan.job else {"whole": list(plan.units)}
     told["moves"] = [

@@ -18,14 +18,14 @@ import ringleaf
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import STDIN
-from ringleaf.cli.lead import (
+from ringleaf.cli.leader_election import (
     Candidacy,
     new_identity,
     own_namespace,
     standing_for_lead,
 )
 from ringleaf.cli.shadow import PAGE, ShadowRun, beside, ending, running
-from ringleaf.cli.summing import summing
+from ringleaf.cli.with_summary import summing
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
@@ -67,7 +67,7 @@ MISSED: Final = 4
 """How many looks in a row find no file before that is told."""
 
 
-class Run(Struct, frozen=True):
+class SchedulerOptions(Struct, frozen=True):
     """What the command was asked to do."""
 
     kubeconfig: str | None
@@ -93,7 +93,7 @@ class Run(Struct, frozen=True):
         return Canary(frozenset(self.canary_queues), frozenset(self.canary_namespaces))
 
 
-def run(asked: Run) -> int:
+def run(asked: SchedulerOptions) -> int:
     """Schedule until asked to stop; the exit status."""
     say = log_lines()
     watched = Watched(asked.conf_file)
@@ -140,7 +140,7 @@ def run(asked: Run) -> int:
 
 
 async def _look(
-    asked: Run, shadow: ShadowRun, conf: Conf, say: Say, watched: "Watched"
+    asked: SchedulerOptions, shadow: ShadowRun, conf: Conf, say: Say, watched: "Watched"
 ) -> int:
     """Be a shadow, and nothing else."""
     credentials = await credentials_of(asked.kubeconfig, asked.context)
@@ -171,7 +171,7 @@ async def _look(
 
 
 async def _serve(
-    asked: Run,
+    asked: SchedulerOptions,
     options: Options,
     say: Say,
     mind: Callable[[Engine], Mind],

@@ -21,9 +21,9 @@ from ringleaf.baselines.registry import BASELINES, OURS, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import TrimmedConsole, print_json, progress
-from ringleaf.cli.simulated import lasting, print_summary
-from ringleaf.cli.simulating import Screen, paced
-from ringleaf.cli.site import find_place, warn_of_unused
+from ringleaf.cli.simulation_screen import SimulationScreen, paced
+from ringleaf.cli.simulation_summary import lasting, print_summary
+from ringleaf.cli.site import simulated_cluster, warn_of_unused
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
@@ -32,12 +32,12 @@ from ringleaf.model.moving import Moving
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.policies.counting import some_of
 from ringleaf.report.measures import value_of
-from ringleaf.simulator import bookmark
+from ringleaf.simulator import checkpoint
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.failures import Failures, read_rates, recovering
+from ringleaf.simulator.failures import FailureGenerator, read_rates, recovering
 from ringleaf.simulator.ledger import Ledger
-from ringleaf.simulator.metrics import SERIES, Metrics
-from ringleaf.simulator.metrics.cost import Timed
+from ringleaf.simulator.metrics import SERIES, RunMetrics
+from ringleaf.simulator.metrics.cost import TimedEngine
 from ringleaf.simulator.metrics.regret import Regret
 from ringleaf.simulator.movable import movable
 from ringleaf.simulator.preset import USUAL, Knobs, check
@@ -60,7 +60,7 @@ BOOKMARK: Final = "unfinished.run"
 """Where in the folder of results a run is put away that is not over."""
 
 
-class Wanted(Struct, frozen=True):
+class SimulationRequest(Struct, frozen=True):
     """What is to be simulated, as it was asked for."""
 
     cluster: str
@@ -109,7 +109,7 @@ def _digest(name: str) -> str:
 
 
 def simulate_jobs(
-    wanted: Wanted,
+    wanted: SimulationRequest,
     *,
     out: str | None,
     resume: str | None,
@@ -151,26 +151,26 @@ class Course(Struct):
     """A run, and what measures it."""
 
     clock: Clock
-    metrics: Metrics
-    timed: Timed
+    metrics: RunMetrics
+    timed: TimedEngine
 
 
 def _begin(
-    wanted: Wanted, trial: Trial, folder: Path | None, resume: str | None
+    wanted: SimulationRequest, trial: Trial, folder: Path | None, resume: str | None
 ) -> Course:
     """A run from its beginning, or from where it was put away."""
     if resume is not None:
         assert folder is not None
         version = ringleaf.__version__
         with one_line("--resume", BadInput), progress(what="taking up the run"):
-            clock = bookmark.load(Path(resume), trial, version, wanted.arguments())
+            clock = checkpoint.load(Path(resume), trial, version, wanted.arguments())
             metrics, ledger = clock.observers
-            assert isinstance(metrics, Metrics)
+            assert isinstance(metrics, RunMetrics)
             assert isinstance(ledger, Ledger)
-            assert isinstance(clock.scheduler, Timed)
+            assert isinstance(clock.scheduler, TimedEngine)
             ledger.open(folder / "jobs.csv")
         return Course(clock, metrics, clock.scheduler)
-    timed = Timed(scheduler_of(wanted, trial))
+    timed = TimedEngine(scheduler_of(wanted, trial))
     metrics = metrics_of(wanted)
     observers: list[Observer] = [metrics]
     if folder is not None:
@@ -183,7 +183,7 @@ def _begin(
         return Course(Clock(trial, timed, observers), metrics, timed)
 
 
-def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
+def scheduler_of(wanted: SimulationRequest, trial: Trial) -> Engine:
     """Return the engine that schedules the cluster of *trial*."""
     site = trial.site
     try:
@@ -196,10 +196,10 @@ def scheduler_of(wanted: Wanted, trial: Trial) -> Engine:
         raise BadUse(f"--policy: {error}") from None
 
 
-def metrics_of(wanted: Wanted) -> Metrics:
+def metrics_of(wanted: SimulationRequest) -> RunMetrics:
     """Return the observer that measures the run."""
     if not wanted.regret:
-        return Metrics()
+        return RunMetrics()
     if find_spec("ortools") is None:
         raise BadUse(
             "--regret needs the extra optimum; hint: pip install 'ringleaf[optimum]'"
@@ -220,7 +220,7 @@ def _folder(out: str | None, resume: str | None) -> Path | None:
     return folder
 
 
-def _spare_others(folder: Path, wanted: Wanted) -> None:
+def _spare_others(folder: Path, wanted: SimulationRequest) -> None:
     """Refuse a folder with a run that is not over; warn of other results there."""
     unfinished = folder / BOOKMARK
     if unfinished.exists():
@@ -244,7 +244,7 @@ def warnings_on(
     measured: Sequence[Sequence[dict[str, Any]]],
     load: float,
     chips: int,
-    wanted: Wanted,
+    wanted: SimulationRequest,
 ) -> list[str]:
     """Why the figures of runs may mislead, a sentence each with a hint.
 
@@ -305,7 +305,7 @@ def on_long(
     measured: Iterable[Sequence[dict[str, Any]]],
     load: float,
     chips: int,
-    wanted: Wanted,
+    wanted: SimulationRequest,
 ) -> str:
     """What to say where jobs, or those of the largest size, wait for days.
 
@@ -340,7 +340,7 @@ def on_long(
     )
 
 
-def _suiting(load: float, chips: int, wanted: Wanted) -> list[str]:
+def _suiting(load: float, chips: int, wanted: SimulationRequest) -> list[str]:
     """What would suit a cluster of so many chips better.
 
     A lower load does not help where single jobs request a good part of the chips.
@@ -391,11 +391,11 @@ def _higher(load: float) -> str:
     return f"{0.9 if load < 0.6 else load + 0.3:.1f}"  # noqa: PLR2004
 
 
-def trial_of(wanted: Wanted) -> Trial:
+def trial_of(wanted: SimulationRequest) -> Trial:
     """Everything that the run depends on."""
     with _named_options():
         check(wanted.seed, wanted.load, wanted.jobs, wanted.knobs)
-    place = find_place(wanted.cluster, wanted.product)
+    place = simulated_cluster(wanted.cluster, wanted.product)
     conf = _conf(wanted.conf)
     if place.scenario is not None:
         warn_of_unused(wanted.cluster, place.scenario)
@@ -427,7 +427,7 @@ def trial_of(wanted: Wanted) -> Trial:
         conf=conf,
         policy=wanted.policy,
         seed=wanted.seed,
-        happenings=Failures(site, rates, wanted.seed),
+        timed_events=FailureGenerator(site, rates, wanted.seed),
         contention=wanted.contention,
         checkpoint_s=wanted.checkpoint_s,
         grace_s=wanted.grace_s,
@@ -471,7 +471,7 @@ def _conf(file: str | None) -> Conf:
     return conf
 
 
-def _workload(wanted: Wanted, site: Site) -> Workload:
+def _workload(wanted: SimulationRequest, site: Site) -> Workload:
     if wanted.trace is None:
         of_trace = {
             "--columns": wanted.columns is not None,
@@ -525,11 +525,11 @@ def _workload(wanted: Wanted, site: Site) -> Workload:
 
 
 def _go(
-    course: Course, folder: Path | None, wanted: Wanted, save_every_s: float
+    course: Course, folder: Path | None, wanted: SimulationRequest, save_every_s: float
 ) -> int:
     """Play to the end; the number of the signal that came before it, or 0."""
     clock = course.clock
-    with _signals() as came, Screen(clock, wanted.policy) as screen:
+    with _signals() as came, SimulationScreen(clock, wanted.policy) as screen:
         saved = time.perf_counter()
         for now in paced(clock):
             if came:
@@ -561,14 +561,16 @@ def _signals() -> Iterator[Sequence[int]]:
             signal.signal(each, handler)
 
 
-def _save(course: Course, folder: Path, wanted: Wanted) -> None:
+def _save(course: Course, folder: Path, wanted: SimulationRequest) -> None:
     with one_line(str(folder / BOOKMARK)):
-        bookmark.save(
+        checkpoint.save(
             folder / BOOKMARK, course.clock, ringleaf.__version__, wanted.arguments()
         )
 
 
-def _put_away(course: Course, folder: Path | None, wanted: Wanted, number: int) -> int:
+def _put_away(
+    course: Course, folder: Path | None, wanted: SimulationRequest, number: int
+) -> int:
     """Say how a run that was interrupted can go on."""
     over = course.clock.tally.over
     told = f"interrupted after {over} jobs"
@@ -587,7 +589,7 @@ def _put_away(course: Course, folder: Path | None, wanted: Wanted, number: int) 
 # What it comes to.
 
 
-def _told(wanted: Wanted, trial: Trial, course: Course) -> dict[str, Any]:
+def _told(wanted: SimulationRequest, trial: Trial, course: Course) -> dict[str, Any]:
     """All of it as plain values; the same arguments give the same."""
     site, jobs = trial.site, trial.workload
     return {

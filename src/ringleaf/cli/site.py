@@ -10,30 +10,30 @@ from msgspec import Struct
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import STDIN, bytes_of, like_file, name_of, one_line
 from ringleaf.cli.output import progress
-from ringleaf.cli.topology import BAD, DEFAULT_PRODUCT, Columns, read_bytes
+from ringleaf.cli.topology import BAD, DEFAULT_PRODUCT, TopologyColumns, read_bytes
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.sites import SITES, site, site_of_scenario, site_of_topology
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Site
 
-NO_COLUMNS: Final = Columns()
+NO_COLUMNS: Final = TopologyColumns()
 SWITCHES: Final = ("PSW", "ASW")
 """Columns of a table of nodes that together name a leaf: an ASW below a PSW."""
 
 _SCENARIO: Final = re.compile(rb"""(?:^|[{,])\s*["']?nodes["']?\s*:""", re.MULTILINE)
 
 
-class Place(Struct, frozen=True):
+class SimulatedCluster(Struct, frozen=True):
     """A cluster, and the scenario it was read from if there is one."""
 
     site: Site
     scenario: Scenario | None = None
 
 
-def find_place(
-    given: str, product: str | None = None, columns: Columns = NO_COLUMNS
-) -> Place:
+def simulated_cluster(
+    given: str, product: str | None = None, columns: TopologyColumns = NO_COLUMNS
+) -> SimulatedCluster:
     """The cluster that *given* names: a preset with its options, or a file.
 
     A file is a topology, in any form that ``ringleaf topology`` reads, or a scenario,
@@ -46,7 +46,7 @@ def find_place(
                 f"hint: {given.partition(':')[0]}:product={product}"
             )
         with one_line("--cluster", BadInput):
-            return Place(site(given))
+            return SimulatedCluster(site(given))
     if given != STDIN and not _exists(given):
         raise BadUse(_neither(given))
     shown = name_of(given)
@@ -70,11 +70,13 @@ def _neither(given: str) -> str:
     return f"--cluster is {given!r}, want a file or one of {', '.join(SITES)}{hint}"
 
 
-def _from_scenario(data: bytes, shown: str) -> Place:
+def _from_scenario(data: bytes, shown: str) -> SimulatedCluster:
     scenarios = load(data)
     if len(scenarios) > 1:
         raise BadInput(f"{len(scenarios)} scenarios, want one")
-    return Place(site_of_scenario(scenarios[0], Path(shown).name), scenarios[0])
+    return SimulatedCluster(
+        site_of_scenario(scenarios[0], Path(shown).name), scenarios[0]
+    )
 
 
 def warn_of_unused(file: str, scenario: Scenario) -> None:
@@ -96,18 +98,22 @@ def warn_of_unused(file: str, scenario: Scenario) -> None:
         )
 
 
-def _from_topology(data: bytes, file: str, product: str, columns: Columns) -> Place:
+def _from_topology(
+    data: bytes, file: str, product: str, columns: TopologyColumns
+) -> SimulatedCluster:
     """The cluster of a topology; a table with PSW and ASW has leaves by both."""
     header = {*_words(data)}
     if not columns.given and header.issuperset(SWITCHES):
-        columns = Columns(leaf=",".join(SWITCHES))
+        columns = TopologyColumns(leaf=",".join(SWITCHES))
     hint = (
         f"{program()} topology convert {file} --leaf {{}} --to scenario > cluster.yaml"
     )
     topology, warnings = read_bytes(data, file, columns, leaf_hint=hint)
     for line in warnings:
         warn(f"{name_of(file)}: {line}")
-    return Place(site_of_topology(topology, Path(name_of(file)).name, product))
+    return SimulatedCluster(
+        site_of_topology(topology, Path(name_of(file)).name, product)
+    )
 
 
 def _words(data: bytes) -> Iterator[str]:

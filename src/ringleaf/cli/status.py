@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.damage import recall, summary_of
-from ringleaf.cli.live import Cluster, ask, moment, span
+from ringleaf.cli.fault_view import recall, summary_of
+from ringleaf.cli.live import ClusterAccess, ask, moment, span
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
 from ringleaf.engine.engine import Engine
@@ -36,7 +36,7 @@ from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.simulator.encode import amounts, ended_reservation, whole
-from ringleaf.simulator.outcome import queue_told
+from ringleaf.simulator.outcome import queue_plain
 
 Plain = dict[str, Any]
 
@@ -128,7 +128,7 @@ class Lead:
         return found | {"state": state, "holder": self.lease.holder, "renewed": renewed}
 
 
-def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
+def show_status(cluster: ClusterAccess, lead: Lead, *, as_json: bool) -> int:
     """Print how the cluster stands; the exit status."""
 
     async def question(api: Api, seen: Callable[[int], None]) -> Plain:
@@ -142,7 +142,7 @@ def show_status(cluster: Cluster, lead: Lead, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        TrimmedConsole().print(Screen(found))
+        TrimmedConsole().print(StatusScreen(found))
     return 0
 
 
@@ -187,7 +187,7 @@ def _names(world: Observed, found: Plain) -> Plain:
 def _queue(
     look: Look, name: str, ours: Iterable[JobState], waiting: Iterable[Plain]
 ) -> Plain:
-    told = queue_told(look.engine, name)
+    told = queue_plain(look.engine, name)
     queue = look.engine.view.queues[name]
     told["capability"] = amounts(queue.capability)
     told["running"] = sum(s.job.queue == name and bool(s.placements) for s in ours)
@@ -349,7 +349,7 @@ def _untold(lives: Lives) -> Iterator[Plain]:
         yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": told}
 
 
-class Screen:
+class StatusScreen:
     """A status for people; as many lines as there is room for.
 
     Args:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ringleaf.cli.access import credentials_of
 from ringleaf.cli.failure import BadUse, report
-from ringleaf.cli.lead import Candidacy, new_identity, standing_for_lead
+from ringleaf.cli.leader_election import Candidacy, new_identity, standing_for_lead
 from ringleaf.cli.output import TrimmedConsole, print_json
 from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ringleaf.cli.output import print_trimmed
 from ringleaf.report import measures
-from ringleaf.report.contest import Standing, is_sure, standing_of
+from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
 from ringleaf.report.measures import Measure
 from ringleaf.report.results import Estimate, Results
 from ringleaf.report.verdict import alike, left_out
@@ -30,7 +30,7 @@ def print_tables(
 
     Measures that are 0 for every policy are named in one line instead.
     """
-    found = measures.Table(results)
+    found = measures.MeasureTable(results)
     marks = marks_of(console)
     for keys in groups:
         told = [
@@ -84,7 +84,7 @@ def marks_words(
     return f"no significant difference from {reference} ({sure})"
 
 
-def _zeros(table: measures.Table, keys: Sequence[str]) -> Iterator[str]:
+def _zeros(table: measures.MeasureTable, keys: Sequence[str]) -> Iterator[str]:
     """The measures that are 0 for every policy, in a line."""
     zero = [
         measure.noun
@@ -95,7 +95,7 @@ def _zeros(table: measures.Table, keys: Sequence[str]) -> Iterator[str]:
         yield f"0 for every policy: {measures.listed(zero)}"
 
 
-def _ties(table: measures.Table, keys: Sequence[str]) -> Iterator[str]:
+def _ties(table: measures.MeasureTable, keys: Sequence[str]) -> Iterator[str]:
     """The policies that tie in every measure, a line for each group of them."""
     alike: dict[tuple[Estimate | None, ...], list[str]] = {}
     for policy in table.results.policies:
@@ -106,12 +106,12 @@ def _ties(table: measures.Table, keys: Sequence[str]) -> Iterator[str]:
             yield f"a tie in every measure: {measures.listed(policies)}"
 
 
-def _is_known(table: measures.Table, measure: Measure) -> bool:
+def _is_known(table: measures.MeasureTable, measure: Measure) -> bool:
     return table.value(measure.key, table.results.reference) is not None
 
 
 def _legend(
-    table: measures.Table, keys: Sequence[str], marks: dict[str, str]
+    table: measures.MeasureTable, keys: Sequence[str], marks: dict[str, str]
 ) -> Iterator[str]:
     """What the colours mean that occur; with one seed there are none."""
     results = table.results
@@ -129,7 +129,7 @@ def _legend(
 
 
 def _fitting(
-    table: measures.Table,
+    table: measures.MeasureTable,
     told: Sequence[Measure],
     marks: dict[str, str],
     width: int,
@@ -149,7 +149,9 @@ def _fitting(
         yield part
 
 
-def _width(table: measures.Table, measure: Measure, marks: dict[str, str]) -> int:
+def _width(
+    table: measures.MeasureTable, measure: Measure, marks: dict[str, str]
+) -> int:
     """The width of a column: the longest line of its head, or the longest value."""
     cells = [
         len(cell_of(table, measure, policy, marks)) for policy in table.results.policies
@@ -164,7 +166,7 @@ def _width(table: measures.Table, measure: Measure, marks: dict[str, str]) -> in
 
 
 def _table(
-    table: measures.Table, told: Sequence[Measure], marks: dict[str, str]
+    table: measures.MeasureTable, told: Sequence[Measure], marks: dict[str, str]
 ) -> Table:
     """A row for each policy and one for the bounds, where there are some."""
     results = table.results
@@ -188,7 +190,7 @@ def _table(
 
 
 def cell_of(
-    table: measures.Table, measure: Measure, policy: str, marks: dict[str, str]
+    table: measures.MeasureTable, measure: Measure, policy: str, marks: dict[str, str]
 ) -> Text:
     """What *policy* comes to, coloured where that is significant."""
     value = table.value(measure.key, policy)
@@ -199,11 +201,11 @@ def cell_of(
     return Text(f"{mark}{measure.written(value.mean)}", colour)
 
 
-def colour_of(table: measures.Table, measure: Measure, policy: str) -> str:
+def colour_of(table: measures.MeasureTable, measure: Measure, policy: str) -> str:
     """Green where *policy* is significantly better than the reference, red if worse."""
     if not is_sure(table, measure.key, policy):
         return ""
-    standing = standing_of(table, measure, policy)  # of the reference beside it
-    if standing is Standing.WORSE:
+    standing = comparison_outcome(table, measure, policy)  # of the reference beside it
+    if standing is ComparisonOutcome.WORSE:
         return "green"
-    return "red" if standing is Standing.BETTER else ""
+    return "red" if standing is ComparisonOutcome.BETTER else ""

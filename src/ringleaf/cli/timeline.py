@@ -31,13 +31,13 @@ from ringleaf.simulator.outcome import (
     Fate,
     Wait,
     fates,
-    happenings,
     network_of,
-    reservation_told,
+    reservation_plain,
+    timed_events,
     waits_of,
 )
 from ringleaf.simulator.outcome import plain as plain_of
-from ringleaf.simulator.run import Run, run
+from ringleaf.simulator.run import ScenarioRun, run
 from ringleaf.simulator.scenario import Scenario
 from ringleaf.simulator.words import event_words, instruction_words, of_job
 
@@ -56,7 +56,7 @@ _STYLES: Final = {
 }
 
 
-def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> Run:
+def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> ScenarioRun:
     """Run *scenario*, and write down in *log* what was heard and said."""
     with progress(what="running"):
         if log is None:
@@ -64,7 +64,7 @@ def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> Run:
         return run(scenario, lambda engine: Recorder(engine, log))
 
 
-class Timed:
+class TimedScenario:
     """A scenario that was run."""
 
     def __init__(self, scenario: Scenario, log: BinaryIO | None = None) -> None:
@@ -97,7 +97,7 @@ class Timed:
         draw(console, run.engine.view.cluster, placed, dict(_reserved(run)))
 
 
-def _print_network(console: Console, run: Run, fate: Waiting) -> None:
+def _print_network(console: Console, run: ScenarioRun, fate: Waiting) -> None:
     """The leaves or SuperPoDs that a waiting job finds, where there are few."""
     cluster = run.engine.view.cluster
     if is_short(cluster, fate.job) and is_legal(fate.job, run.engine.view.settings):
@@ -105,7 +105,7 @@ def _print_network(console: Console, run: Run, fate: Waiting) -> None:
         draw_network(console, view, Focus(), superpods_by_node(cluster))
 
 
-def _table(run: Run, found: Iterable[Fate]) -> Table:
+def _table(run: ScenarioRun, found: Iterable[Fate]) -> Table:
     """How every job stands at the end."""
     told = list(found)
     given = marks(fate for fate in told if isinstance(fate, Placed))
@@ -141,7 +141,7 @@ def _waited(wait: Wait | None) -> str:
     return f"{wait.seconds:g} s{'' if wait.is_over else ' so far'}"
 
 
-def _where(run: Run, fate: Fate) -> str:
+def _where(run: ScenarioRun, fate: Fate) -> str:
     """Where a job is, what it lacks, and what is reserved for it."""
     if isinstance(fate, Ended):
         return ""
@@ -149,7 +149,7 @@ def _where(run: Run, fate: Fate) -> str:
     told = [where(engine.view.cluster, fate)]
     if name in engine.reservations:
         told = [
-            reservation_words(reservation_told(engine.view, engine.reservations[name]))
+            reservation_words(reservation_plain(engine.view, engine.reservations[name]))
         ]
     job_state = engine.view.job_states.get(name)
     if isinstance(fate, Placed) and job_state is not None:
@@ -178,7 +178,7 @@ def reservation_words(
     return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
 
 
-def _reserved(run: Run) -> Iterator[tuple[tuple[int, int], str]]:
+def _reserved(run: ScenarioRun) -> Iterator[tuple[tuple[int, int], str]]:
     """Node and chip -> the job for which it is reserved, for chips that are held."""
     cluster = run.engine.view.cluster
     for name, reservation in run.engine.reservations.items():
@@ -187,9 +187,9 @@ def _reserved(run: Run) -> Iterator[tuple[tuple[int, int], str]]:
             yield from (((node, chip), name) for chip in placement.chips)
 
 
-def _print_timeline(console: Console, run: Run) -> None:
+def _print_timeline(console: Console, run: ScenarioRun) -> None:
     """What happened, in its order."""
-    lines = [line for line in happenings(run) if not _is_quiet(line[2])]
+    lines = [line for line in timed_events(run) if not _is_quiet(line[2])]
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")

@@ -86,7 +86,7 @@ SCENARIO: Final = {"nodes", "jobs", "running", "leaves"}
 """Keys of a scenario; any of them tells one."""
 
 
-class Columns(Struct, frozen=True):
+class TopologyColumns(Struct, frozen=True):
     """The columns of a CSV file that name a node and its leaf."""
 
     node: str | None = None
@@ -98,7 +98,7 @@ class Columns(Struct, frozen=True):
         return (self.node or self.leaf) is not None
 
 
-def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
+def check_file(file: str, columns: TopologyColumns, *, as_json: bool) -> int:
     """Print what is wrong with a topology, and draw it; the exit status."""
     _shown, topology, noted = _read(file, columns)
     problems = problems_of(topology)
@@ -120,7 +120,7 @@ def check_file(file: str, columns: Columns, *, as_json: bool) -> int:
     return 1 if problems else 0
 
 
-def draw_file(file: str, columns: Columns, svg: str | None) -> int:
+def draw_file(file: str, columns: TopologyColumns, svg: str | None) -> int:
     """Draw a topology on the terminal and, if asked, into a file; the exit status."""
     shown, topology, noted = _read(file, columns)
     for line in noted:
@@ -134,7 +134,11 @@ def draw_file(file: str, columns: Columns, svg: str | None) -> int:
 
 
 def convert_file(
-    file: str, to: str, columns: Columns, product: str | None, leaf_size: int | None
+    file: str,
+    to: str,
+    columns: TopologyColumns,
+    product: str | None,
+    leaf_size: int | None,
 ) -> int:
     """Print a topology in another form, unless it has problems; the exit status."""
     made_of = _product(product or DEFAULT_PRODUCT)
@@ -163,7 +167,10 @@ def _product(name: str) -> Product:
 
 
 def _read(
-    file: str, columns: Columns, leaf_size: int | None = None, chips: int | None = None
+    file: str,
+    columns: TopologyColumns,
+    leaf_size: int | None = None,
+    chips: int | None = None,
 ) -> tuple[str, Topology, list[str]]:
     """How the file is called, its topology, and warnings about the file."""
     shown = name_of(file)
@@ -176,7 +183,7 @@ def _read(
 def read_bytes(
     data: bytes,
     file: str,
-    columns: Columns,
+    columns: TopologyColumns,
     leaf_size: int | None = None,
     chips: int | None = None,
     *,
@@ -222,7 +229,7 @@ def _document(text: str) -> object:
     return found[0]
 
 
-def _is_csv(file: str, text: str, columns: Columns) -> bool:
+def _is_csv(file: str, text: str, columns: TopologyColumns) -> bool:
     """Columns are named, or the file is, or its first line looks like a header."""
     first = text.lstrip().partition("\n")[0]
     header = "," in first and ":" not in first and first[0] not in "{[#"
@@ -231,7 +238,7 @@ def _is_csv(file: str, text: str, columns: Columns) -> bool:
 
 def _from_csv(
     text: str,
-    columns: Columns,
+    columns: TopologyColumns,
     leaf_size: int | None,
     chips: int | None,
     *,
@@ -260,7 +267,7 @@ class _Guess(Struct, frozen=True):
     header: Sequence[str]
     leaf_hint: str
 
-    def used(self, columns: Columns) -> tuple[int, list[int]]:
+    def used(self, columns: TopologyColumns) -> tuple[int, list[int]]:
         """The column of the node, and those that together name its leaf."""
         header = self.header
         if len(header) < 2:  # noqa: PLR2004 - a node and a leaf
@@ -275,14 +282,14 @@ class _Guess(Struct, frozen=True):
         node = self._node(columns, [last])
         return node, [*self._around(node, last), last]
 
-    def _node(self, columns: Columns, leaf: Sequence[int]) -> int:
+    def _node(self, columns: TopologyColumns, leaf: Sequence[int]) -> int:
         """The column of the node: by its name, else the first that is left."""
         header = self.header
         known = [i for i in self._named(NODES) if i not in leaf]
         first = (known or [i for i in range(len(header)) if i not in leaf] or [0])[0]
         return _column(header, "--node", columns.node or header[first])
 
-    def _last_of_leaf(self, columns: Columns) -> int:
+    def _last_of_leaf(self, columns: TopologyColumns) -> int:
         """The column of the leaf: by its name, else the only one beside the node's."""
         header = self.header
         others = [i for i, name in enumerate(header) if name != columns.node]

@@ -21,13 +21,13 @@ from ringleaf.cli.output import (
     progress,
     so_many,
 )
-from ringleaf.cli.site import find_place
+from ringleaf.cli.site import simulated_cluster
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.mix import Figures, figures, is_made_up
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
-from ringleaf.simulator.trial import Site, Work, Workload
+from ringleaf.simulator.trial import JobSpec, Site, Workload
 from ringleaf.simulator.workloads import USUAL_LOAD, WORKLOADS, workload
 
 USUAL_CLUSTER: Final = "leaf-spine-512"
@@ -39,7 +39,7 @@ Told = Mapping[str, tuple[float, float]]
 """What was published: of what -> percent of jobs, percent of chip-time."""
 
 
-class Asked(Struct, frozen=True):
+class WorkloadQuery(Struct, frozen=True):
     """A workload, as a user asked for it."""
 
     name: str
@@ -71,31 +71,31 @@ class Share:
         self.runs_s = array("d")
         self.chip_s = 0.0
 
-    def add(self, work: Work, chips: int) -> None:
+    def add(self, spec: JobSpec, chips: int) -> None:
         """One more."""
-        self.runs_s.append(work.runs_s)
-        self.chip_s += chips * work.runs_s
+        self.runs_s.append(spec.runs_s)
+        self.chip_s += chips * spec.runs_s
 
 
 class Census:
     """The jobs of a workload, counted by kind, size and ending."""
 
-    def __init__(self, works: Iterable[Work]) -> None:
+    def __init__(self, job_specs: Iterable[JobSpec]) -> None:
         self.kinds: dict[str, Share] = {}
         self.sizes: dict[str, Share] = {}
         self.endings: dict[str, Share] = {}
         self.n_jobs, self.chips, self.chip_s = 0, 0, 0.0
-        for work in works:
-            chips = work.job.chips * work.job.replicas
+        for spec in job_specs:
+            chips = spec.job.chips * spec.job.replicas
             self.n_jobs += 1
             self.chips += chips
-            self.chip_s += chips * work.runs_s
+            self.chip_s += chips * spec.runs_s
             for shares, key in (
-                (self.kinds, work.kind),
+                (self.kinds, spec.kind),
                 (self.sizes, str(chips)),
-                (self.endings, work.ending.value),
+                (self.endings, spec.ending.value),
             ):
-                shares.setdefault(key, Share()).add(work, chips)
+                shares.setdefault(key, Share()).add(spec, chips)
         by_size = sorted(self.sizes.items(), key=lambda item: int(item[0]))
         self.sizes = dict(by_size)
 
@@ -124,7 +124,7 @@ def _published(told: tuple[float, float] | None) -> dict[str, float]:
     }
 
 
-def show_workloads(asked: Asked | None, *, as_json: bool) -> int:
+def show_workloads(asked: WorkloadQuery | None, *, as_json: bool) -> int:
     """Print what can be simulated, or one workload in full; the exit status."""
     console = TrimmedConsole()
     if asked is None:
@@ -143,7 +143,7 @@ def show_workloads(asked: Asked | None, *, as_json: bool) -> int:
         else:
             _print_lists(console, listed)
         return 0
-    site = find_place(asked.cluster or _home(asked.name)).site
+    site = simulated_cluster(asked.cluster or _home(asked.name)).site
     found = _found(asked, site)
     with progress(what="counting the jobs"):
         told = _told(found, site, asked.name)
@@ -159,7 +159,7 @@ def _home(name: str) -> str:
     return "superpod-48x8" if name == "llm-superpod" else USUAL_CLUSTER
 
 
-def _found(asked: Asked, site: Site) -> Workload:
+def _found(asked: WorkloadQuery, site: Site) -> Workload:
     """The preset, or the trace if there is a file of that name."""
     if asked.name in WORKLOADS:
         if (option := asked.of_trace) is not None:
@@ -206,7 +206,7 @@ def _is_file(name: str) -> bool:
 
 def _told(found: Workload, site: Site, name: str) -> dict[str, Any]:
     """The workload as plain values."""
-    census = Census(found.works())
+    census = Census(found.job_specs())
     own = _figures(name)
     kinds, sizes, endings = _shares(own)
     return {

@@ -1,5 +1,12 @@
 """Reports of simulated runs: a page for people, plots for documents."""
 
-from ringleaf.report.results import Bound, Estimate, Measured, Results, Run, Spec
+from ringleaf.report.results import (
+    Estimate,
+    Measured,
+    ResourceBound,
+    Results,
+    RunResult,
+    StudySpec,
+)
 
-__all__ = ["Bound", "Estimate", "Measured", "Results", "Run", "Spec"]
+__all__ = ["Estimate", "Measured", "ResourceBound", "Results", "RunResult", "StudySpec"]

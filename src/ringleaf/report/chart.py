@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringleaf.report.measures import DAY_S, HOUR_S, MINUTE_S
-from ringleaf.report.results import Run
+from ringleaf.report.results import RunResult
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Axis(NamedTuple):
         return (HOUR_S, "hours") if self.end >= 3 * HOUR_S else (MINUTE_S, "minutes")
 
 
-def axis_of(runs: Sequence[Run]) -> Axis:
+def axis_of(runs: Sequence[RunResult]) -> Axis:
     """Time as charts show it: all arrivals, and a little after them."""
     window = runs[0].metrics.get("window", {})
     ends = [run.series[-1][0] for run in runs if run.series]

@@ -6,7 +6,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.report.measures import Better, Measure, Table, duration, measure_of, share
+from ringleaf.report.measures import (
+    Better,
+    Measure,
+    MeasureTable,
+    duration,
+    measure_of,
+    share,
+)
 from ringleaf.report.results import Estimate
 
 LEAST_SHARE: Final = 0.005
@@ -22,7 +29,7 @@ RELEVANT: Final = (
 """The smallest relevant differences, in words."""
 
 
-class Standing(StrEnum):
+class ComparisonOutcome(StrEnum):
     """How the reference stands against another policy by one measure."""
 
     BETTER = "better"
@@ -30,7 +37,9 @@ class Standing(StrEnum):
     EVEN = "no significant difference"
 
 
-def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
+def comparison_outcome(
+    table: MeasureTable, measure: Measure, policy: str
+) -> ComparisonOutcome | None:
     """How the reference stands against *policy*; None where that is no comparison.
 
     One of them has no value, or they are not over the same jobs.
@@ -52,10 +61,10 @@ def standing_of(table: Table, measure: Measure, policy: str) -> Standing | None:
         else is_relevant(measure, gap.mean, *values)
     )
     if not counts:
-        return Standing.EVEN
+        return ComparisonOutcome.EVEN
     less = gap.mean > 0
     good = less if measure.better is Better.DOWN else not less
-    return Standing.BETTER if good else Standing.WORSE
+    return ComparisonOutcome.BETTER if good else ComparisonOutcome.WORSE
 
 
 def is_relevant(measure: Measure, gap: float, *values: float) -> bool:
@@ -75,7 +84,7 @@ def is_significant(measure: Measure, gap: Estimate, *values: float) -> bool:
     return gap.is_clear and is_relevant(measure, gap.mean, *values)
 
 
-def is_sure(table: Table, key: str, policy: str) -> bool:
+def is_sure(table: MeasureTable, key: str, policy: str) -> bool:
     """Whether the difference of *policy* has an interval: it can be significant."""
     gap = table.difference(key, policy)
     return gap is not None and gap.low is not None
@@ -126,7 +135,7 @@ class Contest(Struct, frozen=True):
     rival: str
     best: str
     worst: str
-    standing: Standing
+    standing: ComparisonOutcome
     is_sure: bool
     tied: Sequence[str]
     of_same_jobs: bool = True
@@ -161,7 +170,9 @@ class Contest(Struct, frozen=True):
         return found
 
 
-def contest_of(table: Table, key: str, rival: str | None = None) -> Contest | None:
+def contest_of(
+    table: MeasureTable, key: str, rival: str | None = None
+) -> Contest | None:
     """The contest by *key*; None where the reference or all baselines have no value.
 
     Args:
@@ -189,7 +200,7 @@ def contest_of(table: Table, key: str, rival: str | None = None) -> Contest | No
         rival=against,
         best=ranked[0],
         worst=ranked[-1],
-        standing=standing_of(table, measure, against) or Standing.EVEN,
+        standing=comparison_outcome(table, measure, against) or ComparisonOutcome.EVEN,
         is_sure=is_sure(table, key, against),
         tied=[other for other in ranked if known[other] == own.mean],
         of_same_jobs=table.of_same_jobs(key, against),

@@ -13,13 +13,13 @@ from ringleaf.report import chart
 from ringleaf.report.contest import Contest
 from ringleaf.report.measures import (
     Measure,
-    Table,
+    MeasureTable,
     duration,
     number,
     share,
     value_of,
 )
-from ringleaf.report.results import Estimate, Results, Run
+from ringleaf.report.results import Estimate, Results, RunResult
 from ringleaf.simulator.metrics import SERIES
 
 SIZES: Final = ("1", "2-4", "5-8", "9-64", "65-256", ">256")
@@ -40,7 +40,7 @@ BLAMES: Final = {
 """Why jobs wait, in words; docs/measures.md defines each."""
 
 
-class Line(NamedTuple):
+class TimeSeries(NamedTuple):
     """A chart over time.
 
     Args:
@@ -62,19 +62,20 @@ class Line(NamedTuple):
 
 
 LINES: Final = (
-    Line("utilisation", "Utilization", "share of all chips",
+    TimeSeries("utilisation", "Utilization", "share of all chips",
          "Chips that jobs hold, also while they wait for links. Effective utilization "
          "in the table leaves that out.", "share", 1.0),
-    Line("queue_length", "Queue length", "pending jobs", "Lower is better."),
-    Line("conflicts", "Spine conflicts", "jobs, over all leaves",
+    TimeSeries("queue_length", "Queue length", "pending jobs", "Lower is better."),
+    TimeSeries("conflicts", "Spine conflicts", "jobs, over all leaves",
          "Jobs beyond the first on a leaf's links to the spine: they slow each other "
          "down. Lower is better; switch affinity 1.0 promises 0."),
-    Line("waiting_chips", "Queued demand (chips)", "chips that pending jobs ask for",
+    TimeSeries("waiting_chips", "Queued demand (chips)",
+         "chips that pending jobs ask for",
          "One gang of 1,024 chips weighs as much as 1,024 small jobs. Lower is "
          "better."),
-    Line("fragmentation", "Stranded chips", "share of all chips",
+    TimeSeries("fragmentation", "Stranded chips", "share of all chips",
          "Free chips where no usual pod fits. Lower is better.", "share"),
-    Line("largest_gang_nodes", "Largest schedulable gang", "nodes",
+    TimeSeries("largest_gang_nodes", "Largest schedulable gang", "nodes",
          "The largest gang that would start at once under the network rules. Higher is "
          "better."),
 )  # fmt: skip
@@ -100,7 +101,7 @@ def _rounded(values: chart.Floats) -> list[float | None]:
 # Wait time by size.
 
 
-class Spread(NamedTuple):
+class WaitTimes(NamedTuple):
     """Wait times of jobs of one size under one policy."""
 
     n: float
@@ -109,14 +110,14 @@ class Spread(NamedTuple):
     p95: float
 
 
-def mean_of(runs: Iterable[Run], key: str) -> float | None:
+def mean_of(runs: Iterable[RunResult], key: str) -> float | None:
     """The mean over runs of a value of their metrics."""
     found = [value_of(run.metrics, key) for run in runs]
     values = [value for value in found if value is not None]
     return sum(values) / len(values) if values else None
 
 
-def spreads(results: Results) -> dict[tuple[str, str], Spread]:
+def spreads(results: Results) -> dict[tuple[str, str], WaitTimes]:
     """Size and policy -> how long such jobs wait, means over seeds."""
     found = {}
     for policy in results.policies:
@@ -127,7 +128,7 @@ def spreads(results: Results) -> dict[tuple[str, str], Spread]:
                 for key in ("n", "p50", "mean", "p95")
             )
             if n and p50 is not None and mean is not None and p95 is not None:
-                found[size, policy] = Spread(n, p50, mean, p95)
+                found[size, policy] = WaitTimes(n, p50, mean, p95)
     return found
 
 
@@ -156,7 +157,7 @@ def waits_of(results: Results) -> dict[str, Any]:
     }
 
 
-def _range(own: Spread | None) -> dict[str, Any] | None:
+def _range(own: WaitTimes | None) -> dict[str, Any] | None:
     if own is None:
         return None
     told = [f"{key} {duration(getattr(own, key))}" for key in ("p50", "mean", "p95")]
@@ -174,7 +175,7 @@ def blames(results: Results) -> dict[str, list[float]]:
     }
 
 
-def _blamed(runs: Sequence[Run], blame: str) -> float:
+def _blamed(runs: Sequence[RunResult], blame: str) -> float:
     values = []
     for run in runs:
         window = run.metrics.get("window", {})
@@ -198,7 +199,7 @@ def causes_of(results: Results) -> dict[str, Any]:
 # The verdict.
 
 
-def contest_plain(table: Table, contest: Contest) -> dict[str, Any]:
+def contest_plain(table: MeasureTable, contest: Contest) -> dict[str, Any]:
     """Every policy by one measure: its mean, and the interval of the difference."""
     measure, policies = contest.measure, table.results.policies
     own = [_placed(table, contest, policy) for policy in policies]
@@ -216,7 +217,9 @@ def contest_plain(table: Table, contest: Contest) -> dict[str, Any]:
     }
 
 
-def _placed(table: Table, contest: Contest, policy: str) -> dict[str, Any] | None:
+def _placed(
+    table: MeasureTable, contest: Contest, policy: str
+) -> dict[str, Any] | None:
     value = table.value(contest.measure.key, policy)
     if value is None:
         return None

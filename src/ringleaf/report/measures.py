@@ -289,7 +289,7 @@ def measure_of(key: str) -> Measure:
     return known or Measure(key, key, "See docs/measures.md.", NEITHER, noun=key)
 
 
-class Table:
+class MeasureTable:
     """Every policy by every measure, from the comparison, or from the runs alone."""
 
     def __init__(self, results: Results) -> None:

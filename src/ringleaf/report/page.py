@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from ringleaf.report import figures
 from ringleaf.report.chart import axis_of
-from ringleaf.report.contest import Contest, Standing, contest_of
+from ringleaf.report.contest import ComparisonOutcome, Contest, contest_of
 from ringleaf.report.measures import (
     ALL_JOBS,
     NONE,
     Better,
-    Table,
+    MeasureTable,
     brief,
     duration,
     listed,
@@ -30,16 +30,16 @@ from ringleaf.report.measures import (
     share,
     tick,
 )
-from ringleaf.report.results import Results, Run
+from ringleaf.report.results import Results, RunResult
 from ringleaf.report.scene import films_of
 from ringleaf.report.table import table_of
 from ringleaf.report.unstarted import unstarted
 from ringleaf.report.verdict import (
     MAIN,
     SIGNIFICANT,
-    Finding,
     Loss,
     Uncompared,
+    VerdictSentence,
     alike,
     findings,
     has_one_seed,
@@ -131,7 +131,7 @@ def _part(name: str) -> str:
 
 def _data(results: Results) -> dict[str, Any]:
     """What the script reads."""
-    policies, table = results.policies, Table(results)
+    policies, table = results.policies, MeasureTable(results)
     axis = axis_of([results.of(policy)[0] for policy in policies])
     found = {
         "policies": policies,
@@ -221,7 +221,7 @@ MORE: Final = (
 """Rows of the verdict that are a click away."""
 
 
-def contests(table: Table) -> list[Contest]:
+def contests(table: MeasureTable) -> list[Contest]:
     """The rows of the verdict."""
     known = map(table.compared, (*MAIN, *MORE))
     keys = [key for key in known if table.tells(measure_of(key))]
@@ -230,7 +230,7 @@ def contests(table: Table) -> list[Contest]:
 
 
 def _verdict(results: Results) -> Iterator[str]:
-    table = Table(results)
+    table = MeasureTable(results)
     told = findings(results)
     short = [each for each in told if each.head == "In short"]
     against = [each for each in told if each.head.startswith("Against ")]
@@ -256,7 +256,7 @@ def _warning(text: str) -> str:
     return f'<p class="warning">{escape(text[:1].upper() + text[1:])}.</p>'
 
 
-def _never_started(table: Table) -> str:
+def _never_started(table: MeasureTable) -> str:
     """Which jobs never start, as a sentence and a table; empty of none."""
     results = table.results
     if not table.unstarted:
@@ -285,7 +285,7 @@ def _never_started(table: Table) -> str:
     )
 
 
-def _tiles(table: Table) -> Iterator[str]:
+def _tiles(table: MeasureTable) -> Iterator[str]:
     """The cards; for one measure that is 0 for every policy the mean wait time."""
     reference = table.results.reference
     chosen = []
@@ -301,7 +301,7 @@ def _tiles(table: Table) -> Iterator[str]:
         yield _tile(table, tile, key)
 
 
-def _tile(table: Table, tile: Tile, key: str) -> str:
+def _tile(table: MeasureTable, tile: Tile, key: str) -> str:
     reference = table.results.reference
     measure = measure_of(key)
     title = tile.title if key == tile.keys[0] else measure.title
@@ -335,7 +335,7 @@ def _outcome(contest: Contest, *, one_seed: bool, with_gap: bool = False) -> str
     """
     if not contest.of_same_jobs:
         return '<p><span class="badge">not over the same jobs</span></p>'
-    even = contest.standing is Standing.EVEN
+    even = contest.standing is ComparisonOutcome.EVEN
     if even and contest.rival in contest.tied:
         words = f"tie with {contest.rival}"
         return f'<p><span class="badge">{escape(words)}</span></p>'
@@ -377,7 +377,7 @@ def _worse(results: Results) -> str:
 
 def _not_compared(results: Results) -> str:
     """What every policy comes to by measures that are not compared, as a table."""
-    found = not_compared(Table(results))
+    found = not_compared(MeasureTable(results))
     if not found:
         return ""
     reference = escape(results.reference)
@@ -460,12 +460,12 @@ def _contest(i: int, contest: Contest, *, one_seed: bool) -> str:
     )
 
 
-def _finding(each: Finding) -> str:
+def _finding(each: VerdictSentence) -> str:
     about = f" <small>{escape(each.about)}</small>" if each.about else ""
     return f"<li><b>{escape(each.head)}</b> {escape(each.text)}{about}</li>"
 
 
-def _policy_by_policy(against: Sequence[Finding]) -> str:
+def _policy_by_policy(against: Sequence[VerdictSentence]) -> str:
     if not against:
         return ""
     told = "".join(map(_finding, against))
@@ -655,7 +655,7 @@ def _simulated(results: Results) -> Iterator[str]:
     )
 
 
-def _window(run: Run) -> str:
+def _window(run: RunResult) -> str:
     window = run.metrics.get("window", {})
     start, stop = window.get("from_s", 0.0), window.get("to_s", 0.0)
     return f"{duration(start)} to {duration(stop)}"

@@ -13,7 +13,15 @@ import numpy as np
 
 from ringleaf.report import chart
 from ringleaf.report.figures import SIZES, spreads
-from ringleaf.report.measures import DAY_S, HOUR_S, MINUTE_S, Table, number, share, tick
+from ringleaf.report.measures import (
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    MeasureTable,
+    number,
+    share,
+    tick,
+)
 from ringleaf.report.results import Estimate, Results
 from ringleaf.report.verdict import summary
 from ringleaf.simulator.metrics import SERIES
@@ -254,7 +262,7 @@ def plot_waiting(results: Results) -> "Figure | None":
 
 def plot_conflicts(results: Results) -> "Figure | None":
     """Spine conflicts, utilization and effective utilization."""
-    table, policies = Table(results), results.policies
+    table, policies = MeasureTable(results), results.policies
     conflicts = _values(table, "leaves.conflicts", policies)
     if not any(value.mean for value in conflicts.values()):
         return None
@@ -282,7 +290,9 @@ def plot_conflicts(results: Results) -> "Figure | None":
     return figure
 
 
-def _values(table: Table, key: str, policies: Sequence[str]) -> dict[str, Estimate]:
+def _values(
+    table: MeasureTable, key: str, policies: Sequence[str]
+) -> dict[str, Estimate]:
     found = {policy: table.value(key, policy) for policy in policies}
     return {policy: value for policy, value in found.items() if value is not None}
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Spec(Struct, frozen=True):
+class StudySpec(Struct, frozen=True):
     """What one run was of.
 
     Args:
@@ -47,7 +47,7 @@ class Spec(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Run(Struct, frozen=True):
+class RunResult(Struct, frozen=True):
     """One run.
 
     Args:
@@ -55,11 +55,11 @@ class Run(Struct, frozen=True):
         metrics: What ``simulator.metrics.Metrics.plain`` gives.
         series: What ``Metrics.rows`` gives; columns as ``metrics.SERIES`` names them.
         film: What ``simulator.film.Film.plain`` gives, if it was filmed.
-        cost: What ``simulator.metrics.cost.Timed.plain`` gives, if it was timed.
+        cost: What ``simulator.metrics.cost.TimedEngine.plain`` gives, if it was timed.
 
     """
 
-    spec: Spec
+    spec: StudySpec
     metrics: dict[str, Any]
     series: Sequence[Sequence[float]] = ()
     film: dict[str, Any] | None = None
@@ -109,7 +109,7 @@ class Measured(Struct, frozen=True):
     difference: Estimate | None = None
 
 
-class Bound(Struct, frozen=True):
+class ResourceBound(Struct, frozen=True):
     """What no scheduler can do better than.
 
     Args:
@@ -142,9 +142,9 @@ class Results(Struct, frozen=True):
 
     """
 
-    runs: Sequence[Run]
+    runs: Sequence[RunResult]
     comparison: Sequence[Measured] = ()
-    bounds: Sequence[Bound] = ()
+    bounds: Sequence[ResourceBound] = ()
     reference: str = "ringleaf"
     title: str = "Ringleaf: a comparison of schedulers"
     confidence: float = 0.95
@@ -163,7 +163,7 @@ class Results(Struct, frozen=True):
         """The first of the other policies, as the scheduler in use; empty of none."""
         return next((p for p in self.policies if p != self.reference), "")
 
-    def of(self, policy: str) -> list[Run]:
+    def of(self, policy: str) -> list[RunResult]:
         """The runs of *policy*, by seed."""
         own = [run for run in self.runs if run.spec.policy == policy]
         return sorted(own, key=lambda run: run.spec.seed)

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from ringleaf.report.contest import Standing, is_sure, standing_of
+from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
 from ringleaf.report.measures import (
     NONE,
     Better,
     Measure,
-    Table,
+    MeasureTable,
     listed,
     measure_of,
     number,
     share,
     tick,
 )
-from ringleaf.report.results import Bound, Estimate, Results
+from ringleaf.report.results import Estimate, ResourceBound, Results
 from ringleaf.report.verdict import alike, has_one_seed
 
 MOST_COLUMNS: Final = 7
@@ -28,7 +28,7 @@ WISHES: Final = {Better.UP: "Higher is better.", Better.DOWN: "Lower is better."
 
 def table_of(results: Results) -> Iterator[str]:
     """How it is read, the table, what is 0 for every policy, and the bounds."""
-    table = Table(results)
+    table = MeasureTable(results)
     policies = results.policies
     heads = "".join(f"<th scope='col'>{escape(policy)}</th>" for policy in policies)
     beside = f"difference to {results.reference}" if results.baseline else ""
@@ -52,7 +52,7 @@ def table_of(results: Results) -> Iterator[str]:
         yield f"<h3>Bounds</h3><ul>{told}</ul>"
 
 
-def _row(table: Table, measure: Measure) -> str:
+def _row(table: MeasureTable, measure: Measure) -> str:
     results = table.results
     about = f"{measure.about} {WISHES.get(measure.better, '')}".strip()
     cells = "".join(_cell(table, measure, policy) for policy in results.policies)
@@ -65,7 +65,7 @@ def _row(table: Table, measure: Measure) -> str:
     )
 
 
-def _bound(measure: Measure, bound: Bound | None) -> str:
+def _bound(measure: Measure, bound: ResourceBound | None) -> str:
     if bound is None:
         return f'<td class="none" data-policy="bound">{NONE}</td>'
     return (
@@ -74,7 +74,7 @@ def _bound(measure: Measure, bound: Bound | None) -> str:
     )
 
 
-def _limit(bound: Bound) -> str:
+def _limit(bound: ResourceBound) -> str:
     """Of what a bound is, and its value."""
     measure = measure_of(bound.measure)
     return f"{measure.noun}: {measure.written(bound.value)}"
@@ -95,7 +95,7 @@ def _read_as(results: Results) -> str:
     ).strip()
 
 
-def _cell(table: Table, measure: Measure, policy: str) -> str:
+def _cell(table: MeasureTable, measure: Measure, policy: str) -> str:
     value = table.value(measure.key, policy)
     name = f'data-policy="{escape(policy)}"'
     if value is None:
@@ -110,7 +110,9 @@ def _cell(table: Table, measure: Measure, policy: str) -> str:
     return f"<td{kind} {name}>{''.join(parts)}</td>"
 
 
-def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator[str]:
+def _gap(
+    table: MeasureTable, measure: Measure, policy: str, gap: Estimate
+) -> Iterator[str]:
     """The difference to the reference, with its interval."""
     if not gap.mean and gap.low == gap.high:
         yield "<small>no difference</small>"
@@ -121,14 +123,14 @@ def _gap(table: Table, measure: Measure, policy: str, gap: Estimate) -> Iterator
     assert value is not None
     told, kind = f"{_signed(measure, gap.mean)}{_ratio(measure, own, value)}", ""
     told = f"about {told}" if told == "0 points" else told
-    standing = standing_of(table, measure, policy)
+    standing = comparison_outcome(table, measure, policy)
     if (
-        standing is not Standing.EVEN
+        standing is not ComparisonOutcome.EVEN
         and standing
         and is_sure(table, measure.key, policy)
     ):
         # The reference being better makes the other policy worse.
-        word = "worse" if standing is Standing.BETTER else "better"
+        word = "worse" if standing is ComparisonOutcome.BETTER else "better"
         told, kind = f"{told}, {word}", f' class="{word}"'
     yield f"<small{kind}>{told}</small>"
     if gap.low is not None and gap.high is not None:

@@ -7,18 +7,18 @@ from msgspec import Struct
 
 from ringleaf.report.contest import (
     RELEVANT,
+    ComparisonOutcome,
     Contest,
-    Standing,
+    comparison_outcome,
     contest_of,
     is_relevant,
     is_sure,
     relative,
-    standing_of,
 )
 from ringleaf.report.measures import (
     Better,
     Measure,
-    Table,
+    MeasureTable,
     duration,
     listed,
     measure_of,
@@ -55,7 +55,7 @@ _TELLING: Final = (
 """The measures that a verdict is about."""
 
 
-class Finding(Struct, frozen=True):
+class VerdictSentence(Struct, frozen=True):
     """A sentence or two of the verdict.
 
     Args:
@@ -69,23 +69,23 @@ class Finding(Struct, frozen=True):
 
     head: str
     text: str
-    standing: Standing = Standing.EVEN
+    standing: ComparisonOutcome = ComparisonOutcome.EVEN
     about: str = ""
     is_sure: bool = False
 
 
-def findings(results: Results) -> list[Finding]:
+def findings(results: Results) -> list[VerdictSentence]:
     """The verdict, the most telling first; then how significant it is.
 
     With one seed the sentences in short say that this is unknown, and no other does.
     """
-    table = Table(results)
+    table = MeasureTable(results)
     others = _others(table)
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
     short = in_short(table) or ["There is nothing to compare."]
     found = [
-        *(Finding("In short", text) for text in short),
+        *(VerdictSentence("In short", text) for text in short),
         *headlines(results),
         *(_tally(table, other) for other in others),
     ]
@@ -118,7 +118,7 @@ LESS_MORE: Final = {
 """How a lower value of a main measure is called, and a higher one."""
 
 
-def in_short(table: Table) -> list[str]:
+def in_short(table: MeasureTable) -> list[str]:
     """How the reference stands against the rival, and against the best baselines.
 
     With one seed one of the sentences says that significance is unknown.
@@ -145,16 +145,16 @@ def in_short(table: Table) -> list[str]:
     return [text for text in told if text]
 
 
-def _counts(table: Table, contest: Contest) -> bool:
+def _counts(table: MeasureTable, contest: Contest) -> bool:
     return contest.of_same_jobs and table.tells(contest.measure)
 
 
-def _against(table: Table, head: str, contests: Sequence[Contest]) -> str:
+def _against(table: MeasureTable, head: str, contests: Sequence[Contest]) -> str:
     """How the reference stands against others, with the figures; empty of none."""
     if not contests:
         return ""
     one = has_one_seed(table.results)
-    differs = [each for each in contests if each.standing is not Standing.EVEN]
+    differs = [each for each in contests if each.standing is not ComparisonOutcome.EVEN]
     rival = table.results.baseline
     told = [(each.is_sure, _differs(each, rival)) for each in differs]
     sure = [words for is_sure, words in told if is_sure]
@@ -178,8 +178,9 @@ def _differs(contest: Contest, rival: str) -> str:
 
     >>> known = {"a": 0.208}
     >>> measure = measure_of("leaves.conflicts")
+    >>> better = ComparisonOutcome.BETTER
     >>> each = Contest(
-    ...     measure, 0.0, known, "a", "a", "a", Standing.BETTER, is_sure=True, tied=()
+    ...     measure, 0.0, known, "a", "a", "a", better, is_sure=True, tied=()
     ... )
     >>> _differs(each, "b")
     'fewer spine conflicts (0, not 0.208 with a)'
@@ -205,7 +206,7 @@ WAITING: Final = {
 """The jobs whose wait time comes first; if there are none, the next."""
 
 
-def _waits(table: Table, key: str) -> dict[str, float]:
+def _waits(table: MeasureTable, key: str) -> dict[str, float]:
     """Policy -> the wait time by *key*, of those that have one."""
     return {
         policy: value.mean
@@ -214,14 +215,14 @@ def _waits(table: Table, key: str) -> dict[str, float]:
     }
 
 
-def _waiting(table: Table) -> str:
+def _waiting(table: MeasureTable) -> str:
     """The wait time that comes first; empty of none."""
     reference = table.results.reference
     known = ((key, _waits(table, key)) for key in WAITING)
     return next((k for k, own in known if reference in own and len(own) > 1), "")
 
 
-def in_a_sentence(table: Table) -> str | None:
+def in_a_sentence(table: MeasureTable) -> str | None:
     """The wait time of the reference, of the rival, and of the best baseline."""
     results, key = table.results, _waiting(table)
     if not key:
@@ -248,40 +249,43 @@ def in_a_sentence(table: Table) -> str | None:
     return f"{told}."
 
 
-def certainty(table: Table, measure: Measure, policy: str) -> str:
+def certainty(table: MeasureTable, measure: Measure, policy: str) -> str:
     """How sure the difference of *policy* to the reference is, with several seeds."""
     gap = table.difference(measure.key, policy)
     if gap is not None and gap.n > 1 and gap.low is None:
         return ALIKE
-    is_even = standing_of(table, measure, policy) in (None, Standing.EVEN)
+    is_even = comparison_outcome(table, measure, policy) in (
+        None,
+        ComparisonOutcome.EVEN,
+    )
     is_clear = is_sure(table, measure.key, policy) and not is_even
     return SIGNIFICANT if is_clear else f"not {SIGNIFICANT}"
 
 
-def _others(table: Table) -> list[str]:
+def _others(table: MeasureTable) -> list[str]:
     results = table.results
     return [policy for policy in results.policies if policy != results.reference]
 
 
-EVEN: Final = Standing.EVEN.value
+EVEN: Final = ComparisonOutcome.EVEN.value
 
 
-def _word(measure: Measure, standing: Standing, *, neutral: bool) -> str:
+def _word(measure: Measure, standing: ComparisonOutcome, *, neutral: bool) -> str:
     """How the reference stands: better or worse, or *neutral*, lower or higher."""
-    if not neutral or standing is Standing.EVEN:
+    if not neutral or standing is ComparisonOutcome.EVEN:
         return standing.value
     return side_of(measure, standing)
 
 
-def side_of(measure: Measure, standing: Standing) -> str:
+def side_of(measure: Measure, standing: ComparisonOutcome) -> str:
     """Whether the value of the reference is lower or higher.
 
-    >>> side_of(measure_of("wait_s.all.mean"), Standing.BETTER)
+    >>> side_of(measure_of("wait_s.all.mean"), ComparisonOutcome.BETTER)
     'lower'
-    >>> side_of(measure_of("use.effective_utilisation"), Standing.BETTER)
+    >>> side_of(measure_of("use.effective_utilisation"), ComparisonOutcome.BETTER)
     'higher'
     """
-    is_up = (measure.better is Better.UP) == (standing is Standing.BETTER)
+    is_up = (measure.better is Better.UP) == (standing is ComparisonOutcome.BETTER)
     return "higher" if is_up else "lower"
 
 
@@ -294,7 +298,7 @@ def left_out(results: Results) -> str:
     ]
     if not told:
         return ""
-    table = Table(results)
+    table = MeasureTable(results)
     seeds = ", means over seeds" if len(results.of(results.reference)) > 1 else ""
     left = f"{listed(told)}, of {results.runs[0].spec.jobs:,} jobs{seeds}."
     return " ".join((left, how_counted(table), *_pointing(table), *notes_on(results)))
@@ -304,11 +308,11 @@ def unstarted_of(results: Results) -> dict[str, str]:
     """Policy -> the jobs that never start under it in words, where there are some."""
     return {
         policy: unstarted_words([run.metrics for run in results.of(policy)])
-        for policy in Table(results).unstarted
+        for policy in MeasureTable(results).unstarted
     }
 
 
-def how_counted(table: Table) -> str:
+def how_counted(table: MeasureTable) -> str:
     """How wait times count jobs that never start."""
     key = "wait_s.all.mean"
     counted = (
@@ -336,7 +340,7 @@ POINTING: Final = ("wait_s.all.p95", "jct_s.all.mean", "bounded_slowdown.all.mea
 """Measures that are not compared, and of which a sentence has the values."""
 
 
-def _pointing(table: Table) -> Iterator[str]:
+def _pointing(table: MeasureTable) -> Iterator[str]:
     """What the reference and a baseline come to by measures that are not compared."""
     found = [each for each in not_compared(table) if each.measure.key in POINTING]
     others = {other for each in found for other in each.values}
@@ -379,7 +383,7 @@ class Uncompared(Struct, frozen=True):
         ]
 
 
-def not_compared(table: Table) -> list[Uncompared]:
+def not_compared(table: MeasureTable) -> list[Uncompared]:
     """Measures that are not over the same jobs, those with lower baselines first.
 
     Where the same measure of all jobs is compared, it is none of them.
@@ -400,17 +404,19 @@ def not_compared(table: Table) -> list[Uncompared]:
     return sorted(found, key=lambda each: not each.lower)
 
 
-def _alone(table: Table) -> list[Finding]:
+def _alone(table: MeasureTable) -> list[VerdictSentence]:
     """What a run comes to that is compared with none."""
     return [
-        Finding(f"{measure.title} under {policy}", f"{measure.written(value.mean)}.")
+        VerdictSentence(
+            f"{measure.title} under {policy}", f"{measure.written(value.mean)}."
+        )
         for policy in table.results.policies
         for measure in _telling(table)
         if (value := table.value(measure.key, policy)) is not None
     ]
 
 
-def _telling(table: Table) -> list[Measure]:
+def _telling(table: MeasureTable) -> list[Measure]:
     known = {measure.key: measure for measure in table.measures}
     found = [known[key] for key in _TELLING if key in known]
     return [measure for measure in found if table.tells(measure)]
@@ -425,16 +431,18 @@ HEADLINES: Final = (
 )
 
 
-def headlines(results: Results, keys: Sequence[str] = HEADLINES) -> list[Finding]:
+def headlines(
+    results: Results, keys: Sequence[str] = HEADLINES
+) -> list[VerdictSentence]:
     """The reference against the best baseline, by the measures that tell most."""
-    table = Table(results)
+    table = MeasureTable(results)
     told = {measure.key: measure for measure in _telling(table)}
     compared = [table.compared(key) for key in keys]
     found = [_headline(table, told[key]) for key in compared if key in told]
     return [each for each in found if each is not None]
 
 
-def _headline(table: Table, measure: Measure) -> Finding | None:
+def _headline(table: MeasureTable, measure: Measure) -> VerdictSentence | None:
     found = contest_of(table, measure.key)
     if found is None:
         return None
@@ -452,14 +460,18 @@ def _headline(table: Table, measure: Measure) -> Finding | None:
     how = f"significantly {how}" if found.is_sure else how
     if not found.of_same_jobs:
         text += ". No comparison: not over the same jobs."
-    elif found.standing is Standing.EVEN:
+    elif found.standing is ComparisonOutcome.EVEN:
         text += _unclear(table, measure, found.rival, found.tied)
     else:
         text += f". {how.capitalize()} than {found.rival}{alike}."
-    return Finding(measure.title, text, found.standing, measure.about, found.is_sure)
+    return VerdictSentence(
+        measure.title, text, found.standing, measure.about, found.is_sure
+    )
 
 
-def _unclear(table: Table, measure: Measure, other: str, tied: Sequence[str]) -> str:
+def _unclear(
+    table: MeasureTable, measure: Measure, other: str, tied: Sequence[str]
+) -> str:
     """A tie, nearly one, or a difference that is not significant."""
     results = table.results
     values = [
@@ -510,7 +522,7 @@ def losses(results: Results) -> list[Loss]:
     What is not significant is in it if it is one of the telling measures, and the gap
     is a good part of the value.
     """
-    table = Table(results)
+    table = MeasureTable(results)
     seeds = {run.spec.seed for run in results.runs}
     alike = ALIKE if len(seeds) > 1 else ""
     found: dict[str, list[Loss]] = {SIGNIFICANT: [], alike: [], LIKELY: []}
@@ -523,7 +535,7 @@ def losses(results: Results) -> list[Loss]:
         better = {
             other: mean
             for other, mean in known.items()
-            if standing_of(table, measure, other) is Standing.WORSE
+            if comparison_outcome(table, measure, other) is ComparisonOutcome.WORSE
         }
         sure = {o: better[o] for o in better if is_sure(table, measure.key, o)}
         seen = {other: better[other] for other in better if other not in sure}
@@ -549,13 +561,13 @@ def _far_ahead(
     return best if is_far and is_relevant(measure, gap, own.mean, known[best]) else None
 
 
-def _tally(table: Table, other: str) -> Finding:
+def _tally(table: MeasureTable, other: str) -> VerdictSentence:
     """How many measures speak for the reference, and how many against it."""
     words: dict[str, list[str]] = {}
-    counts = dict.fromkeys(Standing, 0)
+    counts = dict.fromkeys(ComparisonOutcome, 0)
     one = has_one_seed(table.results)
     for measure in _telling(table):
-        standing = standing_of(table, measure, other)
+        standing = comparison_outcome(table, measure, other)
         if standing is not None:
             counts[standing] += 1
             word = _word(measure, standing, neutral=one)
@@ -569,29 +581,34 @@ def _tally(table: Table, other: str) -> Finding:
     if even := words.get(EVEN):
         what = "no significant difference" if sure else "nearly a tie"
         parts.append(f"{what} in {listed(even)}")
-    n_better, n_worse = counts[Standing.BETTER], counts[Standing.WORSE]
+    n_better, n_worse = (
+        counts[ComparisonOutcome.BETTER],
+        counts[ComparisonOutcome.WORSE],
+    )
     standing = (
-        Standing.BETTER
+        ComparisonOutcome.BETTER
         if n_better > n_worse
-        else Standing.WORSE
+        else ComparisonOutcome.WORSE
         if n_worse > n_better
-        else Standing.EVEN
+        else ComparisonOutcome.EVEN
     )
     text = "; ".join(parts) or "nothing to compare"
     head = f"Against {other}"
-    return Finding(head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure)
+    return VerdictSentence(
+        head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure
+    )
 
 
-def _significance(results: Results) -> Finding:
+def _significance(results: Results) -> VerdictSentence:
     """How significant differences are."""
     if has_one_seed(results):
         told = f"{ONE_SEED} Run several seeds before you decide anything."
-        return Finding("Significance", told)
+        return VerdictSentence("Significance", told)
     seeds = {run.spec.seed for run in results.runs}
     if len(results.fixed) == len(results.policies):
-        return Finding("Significance", alike(results))
+        return VerdictSentence("Significance", alike(results))
     told = f" {alike(results)}" if results.fixed else ""
-    return Finding(
+    return VerdictSentence(
         "Significance",
         f"Figures are means over {len(seeds)} seeds, every policy with the same jobs "
         f"at the same times. A difference is significant where its "

@@ -26,7 +26,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.model.queue import DEFAULT_QUEUE, Queue
 from ringleaf.model.run_time import NO_ORIGIN
 from ringleaf.model.uplinks import Leaf
-from ringleaf.simulator.dump import State, node_keys
+from ringleaf.simulator.dump import EngineState, node_keys
 
 KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "volcano.sh", "huawei.com")
 KNOWN_KEYS: Final = frozenset(
@@ -70,12 +70,12 @@ class Names(Struct, frozen=True):
         return self.nodes.get(value) or self.values.get(value, value)
 
 
-def anonymous(state: State) -> tuple[State, Names]:
+def anonymous(state: EngineState) -> tuple[EngineState, Names]:
     """The state without names, and what they became."""
     names = _names(state)
     hidden = _Hidden(names)
     return (
-        State(
+        EngineState(
             conf=state.conf,
             nodes=tuple(map(hidden.node, state.nodes)),
             leaves=tuple(map(hidden.leaf, state.leaves)),
@@ -87,7 +87,7 @@ def anonymous(state: State) -> tuple[State, Names]:
     )
 
 
-def _names(state: State) -> Names:
+def _names(state: EngineState) -> Names:
     demands = list(state.demands)
     queues = {q.name for q in state.queues} | {e.job.queue for e in state.jobs}
     paths = [queue.hierarchy.split("/") for queue in state.queues]

@@ -56,7 +56,7 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Placed):
         body["verdict"] = "placed"
         body["placements"] = [
-            placement_told(cluster, placement) for placement in decision.placements
+            placement_plain(cluster, placement) for placement in decision.placements
         ]
         body["annotations"] = pod_annotations(cluster, decision)
     elif isinstance(decision, Invalid):
@@ -81,13 +81,13 @@ def answer(cluster: Cluster, decision: Decision) -> dict[str, Any]:
     return body
 
 
-def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, Any]:
+def instruction_plain(cluster: Cluster, instruction: Instruction) -> dict[str, Any]:
     """What the engine said as plain values: one key that says what, and its details."""
     match instruction:
         case Bind(job, placements, annotations, warnings):
             body: dict[str, Any] = {
                 "job": job,
-                "placements": [placement_told(cluster, each) for each in placements],
+                "placements": [placement_plain(cluster, each) for each in placements],
                 "annotations": [dict(each) for each in annotations],
                 "warnings": list(warnings),
             }
@@ -114,7 +114,7 @@ def instruction_told(cluster: Cluster, instruction: Instruction) -> dict[str, An
     return {kind: {key: value for key, value in body.items() if value or key == "job"}}
 
 
-def placement_told(cluster: Cluster, placement: Placement) -> dict[str, Any]:
+def placement_plain(cluster: Cluster, placement: Placement) -> dict[str, Any]:
     """Where one pod is, as plain values."""
     node = cluster.index[placement.node]
     superpod, leaf = cluster.superpod.item(node), cluster.leaf_of(node)

@@ -14,9 +14,9 @@ from msgspec import Struct
 from ringleaf.model.job import Job
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.run_time import NO_ORIGIN, Origin
-from ringleaf.simulator.shapes import Crowd, Flags, Ints, Reals
+from ringleaf.simulator.shapes import Flags, Ints, JobShaper, Reals
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Ending, Site, Work, Workload
+from ringleaf.simulator.trial import Ending, JobSpec, Site, Workload
 
 ENDINGS: Final = (Ending.DONE, Ending.FAILED, Ending.CANCELLED)
 DAY_S: Final = 86400.0
@@ -64,7 +64,7 @@ class Account(Struct, frozen=True):
     largest: int
 
 
-def account(batches: Iterator[Batch], crowd: Crowd) -> Account:
+def account(batches: Iterator[Batch], crowd: JobShaper) -> Account:
     """Count the jobs of *batches*."""
     n_jobs = chip_s = n_cut = largest = 0
     first = last = 0.0
@@ -118,7 +118,7 @@ def by_day(first: float, last: float, span_s: float, amplitude: float) -> Clock:
 def workload_of(
     batches: Callable[[], Iterator[Batch]],
     site: Site,
-    crowd: Crowd,
+    crowd: JobShaper,
     *,
     name: str,
     about: str,
@@ -150,7 +150,7 @@ def workload_of(
     return Workload(
         name=name,
         about=about,
-        works=lambda: _works(
+        job_specs=lambda: _job_specs(
             batches(), crowd, clock, kinds=kinds, queues=queues, origins=origins
         ),
         n_jobs=total.n_jobs,
@@ -170,15 +170,15 @@ def _cut_note(total: Account, site: Site) -> Iterator[str]:
         )
 
 
-def _works(
+def _job_specs(
     batches: Iterator[Batch],
-    crowd: Crowd,
+    crowd: JobShaper,
     clock: Clock,
     *,
     kinds: Sequence[str],
     queues: Sequence[str],
     origins: Sequence[Origin],
-) -> Iterator[Work]:
+) -> Iterator[JobSpec]:
     """The jobs of *batches*, one by one."""
     number = 0
     for batch in batches:
@@ -210,5 +210,5 @@ def _works(
                 estimate_s=estimate or None,
                 origin=origins[origin],
             )
-            yield Work(job, at, float(runs_s), ENDINGS[end], kinds[kind])
+            yield JobSpec(job, at, float(runs_s), ENDINGS[end], kinds[kind])
             number += 1

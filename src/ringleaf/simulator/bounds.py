@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
 from ringleaf.simulator.clock import chips_of_job
-from ringleaf.simulator.trial import Site, Work, Workload
+from ringleaf.simulator.trial import JobSpec, Site, Workload
 
 WARM_UP: Final = 0.2
 """The part of all arrivals that come before anything is counted."""
@@ -50,13 +50,13 @@ class Bounds(Struct, frozen=True):
 def bounds(site: Site, workload: Workload) -> Bounds:
     """The bounds of *workload* on *site*; reads its jobs a few times."""
     warm = int(WARM_UP * workload.n_jobs)
-    makespan, by = makespan_bound(site, workload.works())
+    makespan, by = makespan_bound(site, workload.job_specs())
     return Bounds(
         makespan,
         by,
         offered_load(site, workload),
         utilisation_bound(site, workload, warm),
-        mean_jct_bound(site.chips, islice(workload.works(), warm, None)),
+        mean_jct_bound(site.chips, islice(workload.job_specs(), warm, None)),
     )
 
 
@@ -95,16 +95,16 @@ class _Class:
         self.nodes = _Area(nodes)
         self.single = _Area(1.0)
 
-    def add(self, work: Work, at: float) -> None:
-        job, chips = work.job, chips_at_least(work.job)
-        self.area.add(at, chips * work.runs_s)
+    def add(self, spec: JobSpec, at: float) -> None:
+        job, chips = spec.job, chips_at_least(spec.job)
+        self.area.add(at, chips * spec.runs_s)
         if 2 * chips > self._chips:  # no two of them run at the same time
-            self.single.add(at, work.runs_s)
+            self.single.add(at, spec.runs_s)
         if 2 * job.chips > self._node_chips:  # one pod a node
-            self.nodes.add(at, chips / job.chips * work.runs_s)
+            self.nodes.add(at, chips / job.chips * spec.runs_s)
 
 
-def makespan_bound(site: Site, works: Iterable[Work]) -> tuple[float, str]:
+def makespan_bound(site: Site, job_specs: Iterable[JobSpec]) -> tuple[float, str]:
     """Seconds from the first arrival to the last end, at least, and why.
 
     ``area``: all chips busy from some arrival on. ``nodes``: pods of more than half a
@@ -117,13 +117,13 @@ def makespan_bound(site: Site, works: Iterable[Work]) -> tuple[float, str]:
         classes[product] = _Class(sum(own), len(own), max(own))
     first: float | None = None
     longest = 0.0
-    for work in works:
+    for spec in job_specs:
         if first is None:
-            first = work.arrives
-        at = work.arrives - first
-        longest = max(longest, at + work.runs_s)
-        if work.job.product in classes:
-            classes[work.job.product].add(work, at)
+            first = spec.arrives
+        at = spec.arrives - first
+        longest = max(longest, at + spec.runs_s)
+        if spec.job.product in classes:
+            classes[spec.job.product].add(spec, at)
     found = {"longest": longest, "area": 0.0, "nodes": 0.0, "single": 0.0}
     for each in classes.values():
         for name in ("area", "nodes", "single"):
@@ -136,7 +136,7 @@ def offered_load(site: Site, workload: Workload) -> float | None:
     """Chip-seconds that jobs ask for, over what there is from first to last arrival."""
     if not (workload.span_s and site.chips):
         return None
-    asked = sum(chips_at_least(w.job) * w.runs_s for w in workload.works())
+    asked = sum(chips_at_least(w.job) * w.runs_s for w in workload.job_specs())
     return asked / (site.chips * workload.span_s)
 
 
@@ -148,20 +148,20 @@ def utilisation_bound(site: Site, workload: Workload, warm: int) -> float | None
     load where no job came before the window.
     """
     start = stop = None
-    for number, work in enumerate(workload.works()):
+    for number, spec in enumerate(workload.job_specs()):
         if number == warm:
-            start = work.arrives
-        stop = work.arrives
+            start = spec.arrives
+        stop = spec.arrives
     if start is None or stop is None or stop <= start or not site.chips:
         return None
     held = 0.0
-    for work in workload.works():
-        room = stop - max(start, work.arrives)
-        held += chips_of_job(work.job) * min(work.runs_s, room)
+    for spec in workload.job_specs():
+        room = stop - max(start, spec.arrives)
+        held += chips_of_job(spec.job) * min(spec.runs_s, room)
     return min(1.0, held / (site.chips * (stop - start)))
 
 
-def mean_jct_bound(chips: int, works: Iterable[Work]) -> float | None:
+def mean_jct_bound(chips: int, job_specs: Iterable[JobSpec]) -> float | None:
     """The least mean time from arrival to end.
 
     One machine as fast as all chips together serves the job with the least work left:
@@ -171,11 +171,11 @@ def mean_jct_bound(chips: int, works: Iterable[Work]) -> float | None:
     n = 0
     now = 0.0
     left: list[tuple[float, float]] = []
-    for work in works:
-        total += _served(left, now, work.arrives, chips)
-        now = max(now, work.arrives)
-        heappush(left, (chips_at_least(work.job) * work.runs_s, work.arrives))
-        alone += work.runs_s
+    for spec in job_specs:
+        total += _served(left, now, spec.arrives, chips)
+        now = max(now, spec.arrives)
+        heappush(left, (chips_at_least(spec.job) * spec.runs_s, spec.arrives))
+        alone += spec.runs_s
         n += 1
     total += _served(left, now, float("inf"), chips)
     return max(total, alone) / n if n else None
@@ -187,11 +187,11 @@ def _served(
     """Serve the shortest job first; the summed completion times of jobs that end."""
     total, now = 0.0, since
     while left:
-        work, arrived = left[0]
-        end = now + work / chips
+        spec, arrived = left[0]
+        end = now + spec / chips
         if end > until:
             heappop(left)
-            heappush(left, (work - (until - now) * chips, arrived))
+            heappush(left, (spec - (until - now) * chips, arrived))
             break
         heappop(left)
         now = end

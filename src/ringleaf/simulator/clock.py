@@ -44,7 +44,13 @@ from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.agenda import Agenda, gone_at
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening, Observer, Scheduler, Trial, Work
+from ringleaf.simulator.trial import (
+    JobSpec,
+    Observer,
+    SchedulingEngine,
+    TimedEvent,
+    Trial,
+)
 from ringleaf.simulator.uplinks import LinkDegrees
 
 PATIENCE_S: Final = 7 * 86400.0
@@ -65,7 +71,7 @@ def leaves_of(pods: Pods, leaf_of: Mapping[str, str]) -> set[str]:
     return {leaf_of[p.node] for p in pods.values() if p.node in leaf_of}
 
 
-class Tally(Struct):
+class RunProgress(Struct):
     """What has become of the jobs so far; chips times seconds are of their work."""
 
     arrived: int = 0
@@ -87,7 +93,7 @@ class Tally(Struct):
         return self.arrived - self.over - self.refused - self.working
 
 
-class _Life:
+class _JobRun:
     """A job from its arrival to its end."""
 
     __slots__ = (
@@ -101,18 +107,18 @@ class _Life:
         "sick",
         "since",
         "slow",
-        "work",
+        "spec",
     )
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    def __init__(self, spec: JobSpec) -> None:
+        self.spec = spec
         self.held: dict[int, Placement] = {}
         """Its pods that hold something."""
         self.ending: dict[int, int] = {}
         """Pods that are asked to end -> what is planned for them."""
         self.sick: set[int] = set()
         """Pods on what is broken."""
-        self.rigid = work.job.min_available is None
+        self.rigid = spec.job.min_available is None
         """Whether it works with all its pods or not at all."""
         self.done_s = 0.0
         """How much it has worked, when it last began or stopped to."""
@@ -130,7 +136,7 @@ class _Life:
     @property
     def is_whole(self) -> bool:
         """Whether the pods are there, and well, that it must have."""
-        job, held = self.work.job, self.held
+        job, held = self.spec.job, self.held
         if self.rigid:
             return len(held) == job.n_pods and not self.ending and not self.sick
         well = held.keys() - self.ending.keys() - self.sick
@@ -145,7 +151,7 @@ class _Life:
         """How much it has worked until *now*."""
         if self.since is None:
             return self.done_s
-        return min(self.done_s + (now - self.since) / self.slow, self.work.runs_s)
+        return min(self.done_s + (now - self.since) / self.slow, self.spec.runs_s)
 
 
 def chips_of_job(job: Job) -> int:
@@ -189,19 +195,19 @@ class Clock:
     def __init__(
         self,
         trial: Trial,
-        scheduler: Scheduler,
+        scheduler: SchedulingEngine,
         observers: Sequence[Observer] = (),
         degrees: Degrees | None = None,
     ) -> None:
         self.scheduler, self.observers = scheduler, tuple(observers)
         self.now = 0.0
-        self.tally = Tally()
+        self.tally = RunProgress()
         self.steps = 0
         self.is_over = False
         self._degrees = degrees or LinkDegrees(trial.site.nodes)
         self._agenda: Agenda[_Plan] = Agenda()
-        self._lives: dict[str, _Life] = {}
-        self._crossing: dict[str, _Life] = {}
+        self._runs: dict[str, _JobRun] = {}
+        self._crossing: dict[str, _JobRun] = {}
         """Jobs that work under several leaves."""
         self._crossing_is_new = False
         self._wakes: set[float] = set()
@@ -214,24 +220,26 @@ class Clock:
         self._told: list[tuple[str, tuple[Any, ...]]] = []
         self._taken = [0, 0]
         """How many works and happenings were taken from the trial."""
-        self._next_work: Work | None = None
-        self._next_happening: Happening | None = None
+        self._next_spec: JobSpec | None = None
+        self._next_timed_event: TimedEvent | None = None
         self._take_up(trial)
         self._hardware(NodesChanged(trial.site.nodes))
         for observer in self.observers:
             observer.begin(trial, scheduler)
-        self._take_work()
-        self._take_happening()
+        self._take_spec()
+        self._take_timed_event()
 
     def _take_up(self, trial: Trial) -> None:
         """Go on with *trial* from where this clock is in it."""
-        works, happenings = self._taken
+        job_specs, timed_events = self._taken
         self.trial = trial
-        self._works: Iterator[Work] = islice(trial.workload.works(), works, None)
-        self._happenings = islice(trial.happenings, happenings, None)
+        self._specs: Iterator[JobSpec] = islice(
+            trial.workload.job_specs(), job_specs, None
+        )
+        self._timed_events = islice(trial.timed_events, timed_events, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        gone = {"trial", "_works", "_happenings"}
+        gone = {"trial", "_specs", "_timed_events"}
         return {key: value for key, value in vars(self).items() if key not in gone}
 
     def resume(self, trial: Trial) -> None:
@@ -244,16 +252,16 @@ class Clock:
 
         Once no job runs and no job arrives, pending jobs are given up after a while.
         """
-        work, happening = self._next_work, self._next_happening
+        spec, happening = self._next_spec, self._next_timed_event
         at = self._agenda.next_at
-        if work is None and not self._lives:
+        if spec is None and not self._runs:
             return inf
-        if work is not None:
-            at = min(at, work.arrives)
+        if spec is not None:
+            at = min(at, spec.arrives)
         if happening is not None:
             at = min(at, happening.at)
         given_up = at > self._moved_at + PATIENCE_S
-        return inf if work is None and not self.tally.working and given_up else at
+        return inf if spec is None and not self.tally.working and given_up else at
 
     def step(self, until: float = inf) -> bool:
         """Let happen together what happens next, and do what the scheduler says.
@@ -277,7 +285,7 @@ class Clock:
             self._slow_down()
         return True
 
-    def finish(self) -> Tally:
+    def finish(self) -> RunProgress:
         """Tell the observers that nothing more happens; what became of the jobs."""
         if not self.is_over:
             self.is_over = True
@@ -288,7 +296,7 @@ class Clock:
     @property
     def left(self) -> list[str]:
         """The jobs that are not over, in the order in which they came."""
-        return list(self._lives)
+        return list(self._runs)
 
     # What happens.
 
@@ -322,24 +330,24 @@ class Clock:
                 events.append(self._refuse(name))
             else:
                 events += self._pods_gone(number, name, pods, why)
-        while (happening := self._next_happening) is not None and happening.at <= now:
+        while (happening := self._next_timed_event) is not None and happening.at <= now:
             events.append(happening.event)
             self.tally.faults += self._hardware(happening.event)
-            self._take_happening()
-        while (work := self._next_work) is not None and work.arrives <= now:
-            events.append(self._arrive(work))
-            self._take_work()
+            self._take_timed_event()
+        while (spec := self._next_spec) is not None and spec.arrives <= now:
+            events.append(self._arrive(spec))
+            self._take_spec()
         if woken:
             events.append(TimerFired())
         return events
 
-    def _take_work(self) -> None:
-        self._next_work = next(self._works, None)
-        self._taken[0] += self._next_work is not None
+    def _take_spec(self) -> None:
+        self._next_spec = next(self._specs, None)
+        self._taken[0] += self._next_spec is not None
 
-    def _take_happening(self) -> None:
-        self._next_happening = next(self._happenings, None)
-        self._taken[1] += self._next_happening is not None
+    def _take_timed_event(self) -> None:
+        self._next_timed_event = next(self._timed_events, None)
+        self._taken[1] += self._next_timed_event is not None
 
     def _tell(self, what: str, *arguments: object) -> None:
         """Tell the observers, when the scheduler has heard of it."""
@@ -352,24 +360,24 @@ class Clock:
                 getattr(observer, name)(*arguments, self.now)
         self._told.clear()
 
-    def _arrive(self, work: Work) -> JobArrived:
-        self._lives[work.job.name] = _Life(work)
+    def _arrive(self, spec: JobSpec) -> JobArrived:
+        self._runs[spec.job.name] = _JobRun(spec)
         self.tally.arrived += 1
         self._moved_at = self.now
-        self._tell("arrives", work)
-        return JobArrived(work.job)
+        self._tell("arrives", spec)
+        return JobArrived(spec.job)
 
     def _end(self, name: str) -> JobGone:
-        life = self._lives.pop(name)
-        self._rest(life)
+        run = self._runs.pop(name)
+        self._rest(run)
         self.tally.over += 1
-        self.tally.done_chip_s += chips_of_job(life.work.job) * life.work.runs_s
-        self._tell("ends", life.work)
+        self.tally.done_chip_s += chips_of_job(run.spec.job) * run.spec.runs_s
+        self._tell("ends", run.spec)
         return JobGone(name)
 
     def _refuse(self, name: str) -> JobGone:
         """Remove a job that can never be placed."""
-        if self._lives.pop(name, None) is not None:
+        if self._runs.pop(name, None) is not None:
             self.tally.refused += 1
         return JobGone(name)
 
@@ -377,23 +385,23 @@ class Clock:
         self, number: int, name: str, pods: tuple[int, ...], why: str
     ) -> list[Event]:
         """Pods that were to end are gone; those that came after them are not."""
-        life = self._lives.get(name)
-        if life is None:
+        run = self._runs.get(name)
+        if run is None:
             return []
-        gone = tuple(n for n in pods if life.ending.get(n) == number)
-        self._forget(life, gone, why)
+        gone = tuple(n for n in pods if run.ending.get(n) == number)
+        self._forget(run, gone, why)
         return [PodsGone(name, gone)] if gone else []
 
-    def _forget(self, life: _Life, gone: Sequence[int], why: str) -> None:
+    def _forget(self, run: _JobRun, gone: Sequence[int], why: str) -> None:
         """Pods are no more; they come back, and wait."""
-        held = tuple(n for n in gone if life.held.pop(n, None) is not None)
+        held = tuple(n for n in gone if run.held.pop(n, None) is not None)
         for pod in gone:
-            life.ending.pop(pod, None)
-            life.sick.discard(pod)
+            run.ending.pop(pod, None)
+            run.sick.discard(pod)
         if held:
-            self._tell("stops", life.work, held, why)
-        self._settle(life)
-        self._crosses(life)
+            self._tell("stops", run.spec, held, why)
+        self._settle(run)
+        self._crosses(run)
 
     # Nodes and chips that break, and are repaired.
 
@@ -401,8 +409,8 @@ class Clock:
         """Nodes are others; whether something broke that was well."""
         if isinstance(event, NodesGone):
             gone = {*event.names}
-            for life, pods in self._pods_on(gone):
-                self._forget(life, pods, Cause.NODE)
+            for run, pods in self._pods_on(gone):
+                self._forget(run, pods, Cause.NODE)
             for name in gone:
                 self._broken.pop(name, None)
             return bool(gone)
@@ -420,20 +428,20 @@ class Clock:
                 self._broken.pop(node.name, None)
             if node.leaf is not None:
                 self._leaf_of[node.name] = node.leaf
-        for life, pods in self._pods_on({node.name for node in nodes}):
-            sick = {n for n in pods if self._is_broken(life.held[n])}
-            life.sick = life.sick - {*pods} | sick
-            self._settle(life)
-            self._crosses(life)
+        for run, pods in self._pods_on({node.name for node in nodes}):
+            sick = {n for n in pods if self._is_broken(run.held[n])}
+            run.sick = run.sick - {*pods} | sick
+            self._settle(run)
+            self._crosses(run)
         return breaks
 
-    def _pods_on(self, nodes: set[str]) -> list[tuple[_Life, list[int]]]:
+    def _pods_on(self, nodes: set[str]) -> list[tuple[_JobRun, list[int]]]:
         """The jobs with pods on *nodes*, and which."""
         found = (
-            (life, [n for n, place in life.held.items() if place.node in nodes])
-            for life in self._lives.values()
+            (run, [n for n, place in run.held.items() if place.node in nodes])
+            for run in self._runs.values()
         )
-        return [(life, pods) for life, pods in found if pods]
+        return [(run, pods) for run, pods in found if pods]
 
     def _is_broken(self, place: Placement) -> bool:
         broken = self._broken.get(place.node)
@@ -456,115 +464,115 @@ class Clock:
             self._agenda.plan(self.now, _FIRST, (_REFUSED, said.job, (), ""))
 
     def _bind(self, said: Bind) -> None:
-        life = self._lives[said.job]
+        run = self._runs[said.job]
         for place in said.placements:
-            life.held[place.replica] = place
-            life.ending.pop(place.replica, None)
+            run.held[place.replica] = place
+            run.ending.pop(place.replica, None)
             if self._broken and self._is_broken(place):
-                life.sick.add(place.replica)
+                run.sick.add(place.replica)
         for observer in self.observers:
-            observer.starts(life.work, said.placements, self.now)
+            observer.starts(run.spec, said.placements, self.now)
         self._moved_at = self.now
-        self._settle(life)
-        self._crosses(life)
+        self._settle(run)
+        self._crosses(run)
 
     def _ask_to_end(self, said: Evict | Delete) -> None:
-        life = self._lives[said.job]
+        run = self._runs[said.job]
         why = said.cause if isinstance(said, Delete) else said.action
         at = gone_at(said, self.now, self.trial.grace_s)
         number = self._agenda.plan(at, _FIRST, (_GONE, said.job, said.replicas, why))
-        life.ending |= dict.fromkeys(said.replicas, number)
-        self._settle(life)
+        run.ending |= dict.fromkeys(said.replicas, number)
+        self._settle(run)
         self._tell_all()
 
     # Work.
 
-    def _settle(self, life: _Life) -> None:
+    def _settle(self, run: _JobRun) -> None:
         """A job works when it is whole, and only then."""
-        if life.is_whole == (life.since is not None):
+        if run.is_whole == (run.since is not None):
             return
-        if life.since is None:
-            life.since, life.slow = self.now, 1.0
+        if run.since is None:
+            run.since, run.slow = self.now, 1.0
             self.tally.working += 1
-            self._plan_end(life)
+            self._plan_end(run)
             return
-        worked = life.worked(self.now)
-        kept = max(life.saved_s, saved(max(0.0, worked), self.trial.checkpoint_s))
-        self._agenda.call_off(life.end)
-        life.in_vain = 0 if kept > life.saved_s else life.in_vain + 1
-        if life.in_vain > MAX_IN_VAIN:
+        worked = run.worked(self.now)
+        kept = max(run.saved_s, saved(max(0.0, worked), self.trial.checkpoint_s))
+        self._agenda.call_off(run.end)
+        run.in_vain = 0 if kept > run.saved_s else run.in_vain + 1
+        if run.in_vain > MAX_IN_VAIN:
             raise BadInput(
-                f"job {life.work.job.name!r} of {chips_of_job(life.work.job)} chips "
+                f"job {run.spec.job.name!r} of {chips_of_job(run.spec.job)} chips "
                 f"stopped {MAX_IN_VAIN} times before it had saved any more work",
                 "fewer faults, or work that is saved more often",
             )
-        moving = life.work.job.moving
+        moving = run.spec.job.moving
         restart_s = 0.0 if moving is None else moving.restart_s
         lost_s = max(0.0, worked - kept) + restart_s
-        life.saved_s, life.done_s = kept, kept - restart_s
-        self._rest(life)
+        run.saved_s, run.done_s = kept, kept - restart_s
+        self._rest(run)
         self.tally.stops += 1
-        self.tally.lost_chip_s += chips_of_job(life.work.job) * lost_s
-        self._tell("loses", life.work, lost_s)
+        self.tally.lost_chip_s += chips_of_job(run.spec.job) * lost_s
+        self._tell("loses", run.spec, lost_s)
 
-    def _plan_end(self, life: _Life) -> None:
-        left = (life.work.runs_s - life.done_s) * life.slow
-        plan = (_ENDS, life.work.job.name, (), "")
-        life.end = self._agenda.plan(self.now + left, _FIRST, plan)
+    def _plan_end(self, run: _JobRun) -> None:
+        left = (run.spec.runs_s - run.done_s) * run.slow
+        plan = (_ENDS, run.spec.job.name, (), "")
+        run.end = self._agenda.plan(self.now + left, _FIRST, plan)
 
-    def _rest(self, life: _Life) -> None:
+    def _rest(self, run: _JobRun) -> None:
         """A job works no more, for a while or for good."""
-        life.since = None
+        run.since = None
         self.tally.working -= 1
         self._moved_at = self.now
-        if self._crossing.pop(life.work.job.name, None) is not None:
+        if self._crossing.pop(run.spec.job.name, None) is not None:
             self._crossing_is_new = True
 
     # Jobs that slow each other down.
 
-    def _crosses(self, life: _Life) -> None:
+    def _crosses(self, run: _JobRun) -> None:
         """Pods of a job came or went: under several leaves it slows others down."""
         if not self.trial.contention:
             return
-        name = life.work.job.name
+        name = run.spec.job.name
         if self._crossing.pop(name, None) is not None:
             self._crossing_is_new = True
-        if life.since is None:
+        if run.since is None:
             return
-        if len(leaves_of(life.held, self._leaf_of)) > 1:
-            self._crossing[name] = life
+        if len(leaves_of(run.held, self._leaf_of)) > 1:
+            self._crossing[name] = run
             self._crossing_is_new = True
         else:
-            self._work_at(life, 1.0)
+            self._work_at(run, 1.0)
 
     def _slow_down(self) -> None:
         """Update the speed, and so the end, of jobs that cross leaves."""
         self._crossing_is_new = False
         if not self._crossing:
             return
-        pods = {name: life.held for name, life in self._crossing.items()}
+        pods = {name: run.held for name, run in self._crossing.items()}
         degrees = self._degrees(pods, self._leaf_of)
         share = self.trial.contention
-        for name, life in self._crossing.items():
-            self._work_at(life, 1 - share + share * degrees.get(name, 1.0))
+        for name, run in self._crossing.items():
+            self._work_at(run, 1 - share + share * degrees.get(name, 1.0))
 
-    def _work_at(self, life: _Life, slow: float) -> None:
+    def _work_at(self, run: _JobRun, slow: float) -> None:
         """A job that works takes *slow* seconds for one from now on."""
-        if slow != life.slow:
-            life.done_s, life.since = life.worked(self.now), self.now
-            life.slow = slow
-            self._agenda.call_off(life.end)
-            self._plan_end(life)
+        if slow != run.slow:
+            run.done_s, run.since = run.worked(self.now), self.now
+            run.slow = slow
+            self._agenda.call_off(run.end)
+            self._plan_end(run)
 
 
 def play(
     trial: Trial,
-    scheduler: Scheduler,
+    scheduler: SchedulingEngine,
     observers: Sequence[Observer] = (),
     *,
     until: float = inf,
     degrees: Degrees | None = None,
-) -> Tally:
+) -> RunProgress:
     """What became of the jobs of *trial*, played to its end or *until* a time."""
     clock = Clock(trial, scheduler, observers, degrees)
     while clock.step(until):

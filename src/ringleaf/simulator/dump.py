@@ -48,7 +48,7 @@ NO_VALUE: Final = "(none)"
 NONE_ENDING: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
-class State(Struct, frozen=True):
+class EngineState(Struct, frozen=True):
     """What an engine was told, sorted by what it is."""
 
     conf: Conf
@@ -71,14 +71,14 @@ def demands_of(job: Job) -> Iterator[Demand]:
     yield from (role.demand for role in job.roles)
 
 
-def state_of(events: Iterable[Event]) -> State:
+def state_of(events: Iterable[Event]) -> EngineState:
     """The state that *events* tell, all of it."""
     listed = list(events)
     nodes: dict[str, Node] = {}
     for event in listed:
         if isinstance(event, NodesChanged):
             nodes |= {node.name: node for node in event.nodes}
-    return State(
+    return EngineState(
         conf=[e.conf for e in listed if isinstance(e, ConfChanged)][-1],
         nodes=tuple(nodes.values()),
         leaves=tuple(
@@ -90,7 +90,7 @@ def state_of(events: Iterable[Event]) -> State:
     )
 
 
-def scenario_of(state: State, now: float, about: str) -> Plain:
+def scenario_of(state: EngineState, now: float, about: str) -> Plain:
     """The scenario in which everything is as it was at *now*."""
     keys, resources = _labels(state), _resources(state)
     asked = ALWAYS | _asked(state)
@@ -138,7 +138,9 @@ def _waiting(event: JobArrived, now: float) -> Plain:
     return entry
 
 
-def _running(state: State, event: JobArrived, holders: "_Holders", now: float) -> Plain:
+def _running(
+    state: EngineState, event: JobArrived, holders: "_Holders", now: float
+) -> Plain:
     job = _writable(event.job, now)
     if job.critical and not job.preemptable:
         job = _held(job)
@@ -179,7 +181,7 @@ def _placement(given: Placement, job: Job, holders: "_Holders") -> Plain:
 class _Holders:
     """The holder of each chip: the first pod that claims it, as in the engine."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: EngineState) -> None:
         self._sizes = {node.name: node.chips for node in state.nodes}
         self._taken: set[tuple[str, int]] = set()
 
@@ -256,7 +258,7 @@ def _superpods(nodes: Iterable[Node]) -> dict[int, int]:
     return {number: number if small else i for i, number in enumerate(known)}
 
 
-def _labels(state: State) -> frozenset[str]:
+def _labels(state: EngineState) -> frozenset[str]:
     """The labels of nodes that some pod refers to."""
     return frozenset(key for demand in state.demands for key in node_keys(demand))
 
@@ -270,13 +272,13 @@ def node_keys(demand: Demand) -> Iterator[str]:
     yield from (p.term.key for p in (*demand.prefers_near, *demand.prefers_apart))
 
 
-def _resources(state: State) -> frozenset[str]:
+def _resources(state: EngineState) -> frozenset[str]:
     """The resources that some pod asks for, or that a queue is limited in."""
     limited = {n for each in state.queues for n in (*each.capability, *each.guarantee)}
     return ALWAYS | limited | _asked(state)
 
 
-def _asked(state: State) -> set[str]:
+def _asked(state: EngineState) -> set[str]:
     """The resources that some pod asks for."""
     return {name for demand in state.demands for name, _n in demand.resources}
 
@@ -289,7 +291,7 @@ def _with_none(node: Node, asked: Iterable[str]) -> Node:
     return replace(node, resources={**node.resources, **none}, lists_all=False)
 
 
-def _stated(state: State) -> Iterator[Leaf]:
+def _stated(state: EngineState) -> Iterator[Leaf]:
     """The leaves that have nodes.
 
     What an entry says of the state of a leaf stands instead of what pods there say, so

@@ -76,7 +76,7 @@ from ringleaf.model.settings import (
 )
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import without_defaults
-from ringleaf.simulator.tenants import BLOCK, CROSSED_BY, HEALTH, STATE
+from ringleaf.simulator.running_jobs import BLOCK, CROSSED_BY, HEALTH, STATE
 
 Plain = dict[str, Any]
 

@@ -18,7 +18,7 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.fault import NO_RECOVERY, Down, Recovery
 from ringleaf.simulator.preset import stream
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Happening, Site, Work, Workload
+from ringleaf.simulator.trial import JobSpec, Site, TimedEvent, Workload
 
 HOUR_S: Final = 3600.0
 
@@ -101,14 +101,14 @@ def _refuse_too_often(rates: Rates) -> None:
             )
 
 
-class Failures:
+class FailureGenerator:
     """What fails on a site, and is repaired, in the order of time, anew each time."""
 
     def __init__(self, site: Site, rates: Rates, seed: int) -> None:
         self._site, self._rates, self._seed = site, rates, seed
 
-    def __iter__(self) -> Iterator[Happening]:
-        return _Course(self._site, self._rates, self._seed).happenings()
+    def __iter__(self) -> Iterator[TimedEvent]:
+        return _Course(self._site, self._rates, self._seed).timed_events()
 
 
 class _Course:
@@ -144,7 +144,7 @@ class _Course:
         self._heap: list[tuple[float, int, int]] = []
         """Time, kind and part of a repair; a failure has part -1, drawn later."""
 
-    def happenings(self) -> Iterator[Happening]:
+    def timed_events(self) -> Iterator[TimedEvent]:
         for index in range(len(self._kinds)):
             self._plan(index, 0.0)
         while self._heap:
@@ -156,7 +156,7 @@ class _Course:
             else:
                 self._broken.discard((self._kinds[index][0], part))
             nodes = self._touched(index, part)
-            yield Happening(at, NodesChanged(tuple(map(self._as_it_is, nodes))))
+            yield TimedEvent(at, NodesChanged(tuple(map(self._as_it_is, nodes))))
 
     def _plan(self, index: int, now: float) -> None:
         """When any part of a kind fails next, if there is one left to fail."""
@@ -210,12 +210,12 @@ class _Course:
 
 def recovering(workload: Workload, recovery: Recovery) -> Workload:
     """*workload*, of which every job that says nothing wants *recovery*."""
-    return replace(workload, works=partial(_recovering, workload, recovery))
+    return replace(workload, job_specs=partial(_recovering, workload, recovery))
 
 
-def _recovering(workload: Workload, recovery: Recovery) -> Iterator[Work]:
-    for work in workload.works():
-        if work.job.recovery == NO_RECOVERY:
-            yield replace(work, job=replace(work.job, recovery=recovery))
+def _recovering(workload: Workload, recovery: Recovery) -> Iterator[JobSpec]:
+    for spec in workload.job_specs():
+        if spec.job.recovery == NO_RECOVERY:
+            yield replace(spec, job=replace(spec.job, recovery=recovery))
         else:
-            yield work
+            yield spec

@@ -19,7 +19,7 @@ from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.clock import chips_of_job
-from ringleaf.simulator.trial import Scheduler, Trial, Work
+from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 
 MOST_STILLS: Final = 240
 """Stills that a film holds at most."""
@@ -31,7 +31,7 @@ Grid = NDArray[np.integer[Any]]
 """A number for every still and node."""
 
 
-class Health(IntEnum):
+class FilmNodeState(IntEnum):
     """How a node is."""
 
     WELL = 0
@@ -69,9 +69,9 @@ class _Role:
 
     __slots__ = ("chips", "name", "nodes", "number", "places")
 
-    def __init__(self, work: Work, number: int) -> None:
-        self.name, self.number = work.job.name, number
-        self.chips = chips_of_job(work.job)
+    def __init__(self, spec: JobSpec, number: int) -> None:
+        self.name, self.number = spec.job.name, number
+        self.chips = chips_of_job(spec.job)
         self.nodes = 0
         """Nodes that it has had at once, at most."""
         self.places: dict[int, tuple[int, int]] = {}
@@ -90,7 +90,7 @@ class Film:
         assert most in range(2, 256, 2)  # runs are told in a byte
         self._most = most
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
         nodes, span = trial.site.nodes, trial.workload.span_s
         self._scheduler = scheduler
@@ -152,18 +152,20 @@ class Film:
 
     # Jobs.
 
-    def arrives(self, work: Work, now: float) -> None:
+    def arrives(self, spec: JobSpec, now: float) -> None:
         """A job is submitted."""
         del now
         number = self._arrived
         self._arrived += 1
-        self._numbers[work.job.name] = number
-        self._roles[number] = _Role(work, number)
+        self._numbers[spec.job.name] = number
+        self._roles[number] = _Role(spec, number)
 
-    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, placements: Sequence[Placement], now: float
+    ) -> None:
         """Pods of a job are placed."""
         del now
-        role = self._roles[self._numbers[work.job.name]]
+        role = self._roles[self._numbers[spec.job.name]]
         for each in placements:
             node = self._index.get(each.node)
             if node is not None:
@@ -172,20 +174,20 @@ class Film:
                 role.places[each.replica] = node, len(each.chips)
         role.nodes = max(role.nodes, len({node for node, _ in role.places.values()}))
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
         """Pods of a job are gone before its end."""
         del why, now
-        role = self._roles[self._numbers[work.job.name]]
+        role = self._roles[self._numbers[spec.job.name]]
         for pod in pods:
             self._leave(role, pod)
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
         """Work of a job is lost."""
 
-    def ends(self, work: Work, now: float) -> None:
+    def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over, and all its pods are gone."""
         del now
-        self._drop(work.job.name)
+        self._drop(spec.job.name)
 
     def says(self, said: Instruction, now: float) -> None:
         """The scheduler has said something."""
@@ -258,12 +260,14 @@ def _health_of(nodes: Sequence[Node], cluster: Cluster) -> Grid:
     """How every node is."""
     whole = np.bitwise_count(cluster.healthy) >= cluster.size
     found = np.where(
-        cluster.ready, np.where(whole, Health.WELL, Health.PARTLY), Health.OUT
+        cluster.ready,
+        np.where(whole, FilmNodeState.WELL, FilmNodeState.PARTLY),
+        FilmNodeState.OUT,
     )
     if [*cluster.index] == [node.name for node in nodes]:
         return found.astype(np.uint8)
     at = cluster.index
-    listed = [found[at[n.name]] if n.name in at else Health.OUT for n in nodes]
+    listed = [found[at[n.name]] if n.name in at else FilmNodeState.OUT for n in nodes]
     return np.array(listed, np.uint8)
 
 

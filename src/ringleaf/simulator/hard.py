@@ -17,8 +17,14 @@ import numpy as np
 from msgspec import Struct
 
 from ringleaf.simulator.batch import Batch, workload_of
-from ringleaf.simulator.preset import Order, Preset, stream
-from ringleaf.simulator.shapes import Crowd, Ground, Ints, Reals, grounds_of
+from ringleaf.simulator.preset import WorkloadParameters, WorkloadPreset, stream
+from ringleaf.simulator.shapes import (
+    Ints,
+    JobShaper,
+    ProductNodes,
+    Reals,
+    product_nodes,
+)
 from ringleaf.simulator.trial import Site, Workload
 
 STAY_S: Final = 6 * 3600
@@ -49,9 +55,9 @@ class Rows(Struct, frozen=True):
     then: float = 0.0
 
 
-def hard(preset: Preset, site: Site, order: Order) -> Workload:
+def hard(preset: WorkloadPreset, site: Site, order: WorkloadParameters) -> Workload:
     """The workload on the products of *site*, one after the other."""
-    crowd = Crowd(grounds_of(site))
+    crowd = JobShaper(product_nodes(site))
     return workload_of(
         partial(_cut, crowd, order),
         site,
@@ -63,7 +69,7 @@ def hard(preset: Preset, site: Site, order: Order) -> Workload:
     )
 
 
-def _cut(crowd: Crowd, order: Order) -> Iterator[Batch]:
+def _cut(crowd: JobShaper, order: WorkloadParameters) -> Iterator[Batch]:
     """The acts, up to the last job that is wanted, some jobs at a time."""
     left, size = order.jobs, order.knobs.at_a_time
     for batch in _acts(crowd, order):
@@ -81,7 +87,7 @@ def _slice(batch: Batch, start: int, stop: int) -> Batch:
     return Batch(**{name: each[start:stop] for name, each in known.items()})
 
 
-def _acts(crowd: Crowd, order: Order) -> Iterator[Batch]:
+def _acts(crowd: JobShaper, order: WorkloadParameters) -> Iterator[Batch]:
     """Act after act, for ever."""
     draw, now = stream(order.seed, "adversarial"), 0.0
     while True:
@@ -114,7 +120,7 @@ def _fill(
     return Rows(at, runs_s, np.full(n, chips), kind, then)
 
 
-def _gangs(draw: np.random.Generator, ground: Ground, then: float) -> Rows:
+def _gangs(draw: np.random.Generator, ground: ProductNodes, then: float) -> Rows:
     """Gangs of 2, 4, 8 … nodes, up to a quarter of what there is."""
     most = max(1, ground.n_nodes // 4)
     powers = [2**i for i in range(1, most.bit_length()) if 2**i <= most] or [most]
@@ -128,7 +134,12 @@ def _gangs(draw: np.random.Generator, ground: Ground, then: float) -> Rows:
 
 
 def _batch(
-    both: tuple[Rows, Rows], ground: int, now: float, order: Order, *, common: bool
+    both: tuple[Rows, Rows],
+    ground: int,
+    now: float,
+    order: WorkloadParameters,
+    *,
+    common: bool,
 ) -> Batch:
     """The jobs of an act that begins at *now*."""
     n = sum(len(rows.at) for rows in both)

@@ -22,8 +22,8 @@ from ringleaf.simulator.format import (
     RunTimeEntry,
     wanted_at,
 )
+from ringleaf.simulator.running_jobs import schema_of
 from ringleaf.simulator.source import BadInput, brief
-from ringleaf.simulator.tenants import schema_of
 
 _NO_PODS: Final = PodEntry()
 _OF_ROLES: Final = ("chips", "replicas", "rank-index")

@@ -10,7 +10,7 @@ from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.clock import chips_of_job
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Scheduler, Trial, Work
+from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 
 COLUMNS: Final = (
     "job",
@@ -36,10 +36,10 @@ LEFT: Final = "left"
 
 
 class _Entry:
-    __slots__ = ("leaves", "lost_s", "nodes", "places", "starts", "stops", "work")
+    __slots__ = ("leaves", "lost_s", "nodes", "places", "spec", "starts", "stops")
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    def __init__(self, spec: JobSpec) -> None:
+        self.spec = spec
         self.starts: float | None = None
         self.places: dict[int, str] = {}
         """Replica -> its node, until the job has the pods to start with."""
@@ -87,7 +87,7 @@ class Ledger:
         assert self._file is not None
         csv.writer(self._file, lineterminator="\n").writerow(row)
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
         del scheduler
         nodes = trial.site.nodes
@@ -96,40 +96,42 @@ class Ledger:
     def passes(self, since: float, now: float) -> None:
         """Nothing is written of time alone."""
 
-    def arrives(self, work: Work, now: float) -> None:
+    def arrives(self, spec: JobSpec, now: float) -> None:
         """A job is submitted."""
         del now
-        self._entries[work.job.name] = _Entry(work)
+        self._entries[spec.job.name] = _Entry(spec)
 
-    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, placements: Sequence[Placement], now: float
+    ) -> None:
         """Pods of a job are placed."""
-        entry = self._entries[work.job.name]
+        entry = self._entries[spec.job.name]
         if entry.starts is not None:
             return
         entry.places |= {place.replica: place.node for place in placements}
-        if len(entry.places) >= work.job.effective_min:
+        if len(entry.places) >= spec.job.effective_min:
             entry.starts = now
             names = {*entry.places.values()}
             entry.nodes = len(names)
             entry.leaves = len({self._leaf_of.get(name) for name in names} - {None})
             entry.places = {}
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
         """Pods are gone; what is lost by it was told before."""
         del why, now
         for pod in pods:
-            self._entries[work.job.name].places.pop(pod, None)
+            self._entries[spec.job.name].places.pop(pod, None)
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
         """A job works no longer."""
         del now
-        entry = self._entries[work.job.name]
+        entry = self._entries[spec.job.name]
         entry.stops += 1
         entry.lost_s += seconds
 
-    def ends(self, work: Work, now: float) -> None:
+    def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over."""
-        self._row(self._entries.pop(work.job.name), now, work.ending)
+        self._row(self._entries.pop(spec.job.name), now, spec.ending)
 
     def says(self, said: Instruction, now: float) -> None:
         """A job that can never be placed is over."""
@@ -154,21 +156,21 @@ class Ledger:
             self._file = None
 
     def _row(self, entry: _Entry, ends: float | None, ending: str) -> None:
-        work, job = entry.work, entry.work.job
+        spec, job = entry.spec, entry.spec.job
         starts = entry.starts
         self._write(
             (
                 job.name,
-                work.kind,
+                spec.kind,
                 job.queue,
                 job.priority,
                 chips_of_job(job),
                 job.n_pods,
-                _seconds(work.arrives),
+                _seconds(spec.arrives),
                 _seconds(starts),
                 _seconds(ends),
-                _seconds(None if starts is None else starts - work.arrives),
-                _seconds(work.runs_s),
+                _seconds(None if starts is None else starts - spec.arrives),
+                _seconds(spec.runs_s),
                 entry.stops,
                 _seconds(entry.lost_s),
                 entry.nodes,

@@ -27,8 +27,9 @@ from ringleaf.model.decision import Decision
 from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode
-from ringleaf.simulator.answer import instruction_told
+from ringleaf.simulator.answer import instruction_plain
 from ringleaf.simulator.encode import whole
+from ringleaf.simulator.events import EventContext, EventReader
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
     LogEntry,
@@ -36,10 +37,9 @@ from ringleaf.simulator.format import (
     StepEntry,
     wanted_at,
 )
-from ringleaf.simulator.nodes import groups_of, leaves_of, nodes_of
+from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
 from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.source import MAX_BYTES, BadInput
-from ringleaf.simulator.then import Reader, Stage
 
 Plain = dict[str, Any]
 
@@ -128,7 +128,7 @@ def beginning_of(engine: Engine) -> Beginning:
 
 
 def _told(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
-    return [instruction_told(engine.view.cluster, each) for each in said]
+    return [instruction_plain(engine.view.cluster, each) for each in said]
 
 
 def written_head(start: Beginning) -> Plain:
@@ -202,7 +202,9 @@ class _Player:
         start, others = read_beginning(head, self._others), self._others
         self._engine = start.engine()
         nodes = {node.name: node for node in start.nodes}
-        self._stage = Stage(nodes, {}, SettingsEntry(), strict=False, others=others)
+        self._stage = EventContext(
+            nodes, {}, SettingsEntry(), strict=False, others=others
+        )
 
     def play(self, number: int, plain: object) -> Difference | None:
         """One step; what is said now that was not, or not any more."""
@@ -211,7 +213,7 @@ class _Player:
             raise BadInput(f"at is {step.at:g}, want {self._before:g} or later")
         self._before = step.at
         events = [
-            Reader(self._stage, f"events[{i}]", entry, step.at, []).read()
+            EventReader(self._stage, f"events[{i}]", entry, step.at, []).read()
             for i, entry in enumerate(step.events)
         ]
         most = inf if step.most is None else step.most
@@ -232,7 +234,7 @@ def read_head(plain: object) -> LogEntry:
 
 def read_beginning(head: LogEntry, others: Others = NO_OTHERS) -> Beginning:
     """What the first line says."""
-    groups = groups_of("nodes", head.nodes)
+    groups = node_groups("nodes", head.nodes)
     slots = {name: group.entry.slot or 0 for group in groups for name in group.names}
     return Beginning(
         nodes=tuple(node for group in groups for node in nodes_of(group, {}, slots)),

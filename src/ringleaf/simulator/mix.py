@@ -35,7 +35,7 @@ SOFT: Final = 8.0
 """A step of a tilt: small, so that the fit does not swing."""
 
 
-class Kind(Struct, frozen=True):
+class JobTypeFigures(Struct, frozen=True):
     """What is told of the jobs of one type.
 
     Args:
@@ -80,14 +80,14 @@ class Figures(Struct, frozen=True):
     jobs: int
     mean_chips: float
     sizes: tuple[tuple[int, float, float], ...]
-    types: dict[str, Kind]
+    types: dict[str, JobTypeFigures]
     mean_s: float | None = None
     median_s: float | None = None
     chip_s_per_job: float | None = None
     endings: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
 
 
-class Wish(Struct, frozen=True):
+class SyntheticJobType(Struct, frozen=True):
     """What jobs of one type are made up to be like.
 
     Args:
@@ -102,7 +102,7 @@ class Wish(Struct, frozen=True):
     chips_block_percent: tuple[tuple[int, int, float], ...]
 
 
-class Wishes(Struct, frozen=True):
+class SyntheticWorkload(Struct, frozen=True):
     """A workload of which only running times and endings were published."""
 
     title: str
@@ -111,7 +111,7 @@ class Wishes(Struct, frozen=True):
     cite: str
     changed: str
     endings_of: str
-    types: dict[str, Wish]
+    types: dict[str, SyntheticJobType]
 
 
 class Mix(Struct, frozen=True):
@@ -149,9 +149,9 @@ def figures(name: str) -> Figures:
 
 
 @lru_cache
-def wishes(name: str) -> Wishes:
+def synthetic(name: str) -> SyntheticWorkload:
     """What the workload *name* is made up to be."""
-    return msgspec.json.decode(_read(name), type=Wishes)
+    return msgspec.json.decode(_read(name), type=SyntheticWorkload)
 
 
 def is_made_up(name: str) -> bool:
@@ -173,9 +173,9 @@ def mix(name: str, least: int = 1) -> Mix:
 
 
 @lru_cache
-def wished_mix(name: str) -> Mix:
+def synthetic_mix(name: str) -> Mix:
     """The table of a workload that is made up: sizes do not tell running times."""
-    told = wishes(name)
+    told = synthetic(name)
     edges = _edges(figures(told.endings_of))
     rows, steps = [], []
     for i, wish in enumerate(told.types.values()):
@@ -290,7 +290,7 @@ def _tilted(joint: Reals, cost: Reals, wanted: Reals, axis: int) -> Reals:
     return np.asarray(tilted * _ratio(weight, tilted.sum(others)).reshape(shape))
 
 
-def _steps(kind: Kind) -> Reals:
+def _steps(kind: JobTypeFigures) -> Reals:
     """The chance of every step of running time of one type."""
     heights = [0.0, *(percent for _seconds, percent in kind.seconds_cdf_percent)]
     heights[-1] = 100.0
@@ -298,7 +298,7 @@ def _steps(kind: Kind) -> Reals:
     return np.repeat(rises / SPLIT, SPLIT)
 
 
-def _sizes(kind: Kind, sizes: Reals) -> Reals:
+def _sizes(kind: JobTypeFigures, sizes: Reals) -> Reals:
     """The chance of every size, as far as the box of the type tells it."""
     marks = np.log2(np.array(kind.chips_box, float))
     at = np.interp((np.arange(400) + 0.5) / 400, np.linspace(0, 1, len(marks)), marks)

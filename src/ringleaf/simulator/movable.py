@@ -8,7 +8,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from ringleaf.model.moving import Moving
-from ringleaf.simulator.trial import Work, Workload
+from ringleaf.simulator.trial import JobSpec, Workload
 
 _ALL: Final = 1 << 32
 
@@ -18,12 +18,12 @@ def movable(workload: Workload, share: float, moving: Moving) -> Workload:
 
     Which jobs these are follows from their names.
     """
-    return replace(workload, works=partial(_movable, workload, share, moving))
+    return replace(workload, job_specs=partial(_movable, workload, share, moving))
 
 
-def _movable(workload: Workload, share: float, moving: Moving) -> Iterator[Work]:
-    for work in workload.works():
-        if crc32(work.job.name.encode()) < share * _ALL:
-            yield replace(work, job=replace(work.job, moving=moving))
+def _movable(workload: Workload, share: float, moving: Moving) -> Iterator[JobSpec]:
+    for spec in workload.job_specs():
+        if crc32(spec.job.name.encode()) < share * _ALL:
+            yield replace(spec, job=replace(spec.job, moving=moving))
         else:
-            yield work
+            yield spec

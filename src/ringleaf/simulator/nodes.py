@@ -17,11 +17,11 @@ from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator.checks import good_chips, good_name, known_product
 from ringleaf.simulator.demands import resources_of, taints_of
 from ringleaf.simulator.format import MAX_NODES, LeafEntry, NodeEntry
+from ringleaf.simulator.running_jobs import CROSSED_BY
 from ringleaf.simulator.source import BadInput, brief, brief_text
-from ringleaf.simulator.tenants import CROSSED_BY
 
 
-class Group(Struct, frozen=True):
+class NodeGroup(Struct, frozen=True):
     """One entry of ``nodes`` with its names written out."""
 
     path: str
@@ -31,7 +31,7 @@ class Group(Struct, frozen=True):
     names: list[str]
 
 
-def groups_of(path: str, entries: Sequence[NodeEntry]) -> list[Group]:
+def node_groups(path: str, entries: Sequence[NodeEntry]) -> list[NodeGroup]:
     """The entries of a list of nodes, each name once."""
     _check_total(path, entries)
     groups = [_group(f"{path}[{i}]", entry) for i, entry in enumerate(entries)]
@@ -39,7 +39,7 @@ def groups_of(path: str, entries: Sequence[NodeEntry]) -> list[Group]:
     return [part for group in groups for part in _by_leaf(group)]
 
 
-def _by_leaf(group: Group) -> Iterator[Group]:
+def _by_leaf(group: NodeGroup) -> Iterator[NodeGroup]:
     """The nodes of an entry by the leaf that its template names for each."""
     template = group.entry.leaf
     if template is None or group.entry.count is None or not _NUMBER.search(template):
@@ -71,7 +71,7 @@ def filled(template: str, number: int) -> str:
     return _NUMBER.sub(of, template)
 
 
-def _group(path: str, entry: NodeEntry) -> Group:
+def _group(path: str, entry: NodeEntry) -> NodeGroup:
     product = known_product(f"{path}.product", entry.product)
     names = [good_name(f"{path}.name", entry.name)]
     if entry.count is not None:
@@ -97,7 +97,7 @@ def _group(path: str, entry: NodeEntry) -> Group:
     ):
         good_chips(f"{path}.{key}", listed, chips)
     _check_health(path, entry)
-    return Group(path, entry, product, chips, names)
+    return NodeGroup(path, entry, product, chips, names)
 
 
 def _check_template(path: str, leaf: str) -> None:
@@ -127,7 +127,7 @@ def _check_health(path: str, entry: NodeEntry) -> None:
             )
 
 
-def lost_chips(group: Group) -> frozenset[int]:
+def lost_chips(group: NodeGroup) -> frozenset[int]:
     """The chips that no pod can keep: faulty, or of a node that is not ready."""
     entry = group.entry
     if not entry.ready:
@@ -163,7 +163,7 @@ def _check_total(path: str, entries: Iterable[NodeEntry]) -> None:
             )
 
 
-def _check_names(groups: Iterable[Group]) -> None:
+def _check_names(groups: Iterable[NodeGroup]) -> None:
     seen: dict[str, str] = {}
     for group in groups:
         for name in group.names:
@@ -174,7 +174,7 @@ def _check_names(groups: Iterable[Group]) -> None:
                 )
 
 
-def slots_of(groups: Iterable[Group], limit: int | None) -> dict[str, int]:
+def slots_of(groups: Iterable[NodeGroup], limit: int | None) -> dict[str, int]:
     """Node -> its slot; slots lie inside their leaf, one node in each."""
     leaves: dict[str, list[tuple[str, str, int]]] = {}
     for group in groups:
@@ -208,7 +208,7 @@ def slots_of(groups: Iterable[Group], limit: int | None) -> dict[str, int]:
 
 
 def nodes_of(
-    group: Group, held: Mapping[str, int], slots: Mapping[str, int]
+    group: NodeGroup, held: Mapping[str, int], slots: Mapping[str, int]
 ) -> Iterator[Node]:
     """The nodes of one entry; chips that are *held* are not free."""
     entry, everything = group.entry, full_mask(group.chips)

@@ -19,7 +19,7 @@ MOST_IN_TIME: Final = 12
 """Jobs of which the best order in time is looked for, at most."""
 
 
-class Ground(Struct, frozen=True):
+class LeafCapacity(Struct, frozen=True):
     """Leaves, and what is there already.
 
     Args:
@@ -41,7 +41,7 @@ class Ground(Struct, frozen=True):
         return max(0, self.cap - already)
 
 
-class Best(Struct, frozen=True):
+class OptimalPlacement(Struct, frozen=True):
     """The most nodes that gangs can take together.
 
     Args:
@@ -61,7 +61,7 @@ class Best(Struct, frozen=True):
         return self.nodes == self.bound
 
 
-class Order(Struct, frozen=True):
+class OptimalSchedule(Struct, frozen=True):
     """When gangs start so that the last ends as early as can be."""
 
     makespan_s: int
@@ -69,7 +69,7 @@ class Order(Struct, frozen=True):
     is_proven: bool
 
 
-class Gang(Struct, frozen=True):
+class TimedGang(Struct, frozen=True):
     """A job of whole nodes: when it comes, how long it runs, in whole seconds."""
 
     nodes: int
@@ -78,8 +78,8 @@ class Gang(Struct, frozen=True):
 
 
 def best_placement(
-    ground: Ground, gangs: Sequence[int], limit_s: float = LIMIT_S
-) -> Best:
+    ground: LeafCapacity, gangs: Sequence[int], limit_s: float = LIMIT_S
+) -> OptimalPlacement:
     """Which *gangs* to place at once, and where, so that they take the most nodes.
 
     Among those the one that uses the fewest leaves, and among those the one in which
@@ -90,7 +90,7 @@ def best_placement(
     model.cp.maximize(total)
     found = _solve(model.cp, limit_s)
     if found is None:
-        return Best(0, sum(gangs), tuple(() for _gang in gangs))
+        return OptimalPlacement(0, sum(gangs), tuple(() for _gang in gangs))
     nodes, bound = round(found.objective_value), int(found.best_objective_bound + 1e-6)
     model.cp.add(total == nodes)
     spans = sum(use for uses in model.uses for use in uses)
@@ -100,12 +100,12 @@ def best_placement(
         model.cp.add(spans <= found.value(spans))
         model.cp.minimize(model.conflicts(ground))
         found = _solve(model.cp, limit_s) or found
-    return Best(nodes, bound, model.leaves(found))
+    return OptimalPlacement(nodes, bound, model.leaves(found))
 
 
 def best_order(
-    ground: Ground, gangs: Sequence[Gang], limit_s: float = LIMIT_S
-) -> Order:
+    ground: LeafCapacity, gangs: Sequence[TimedGang], limit_s: float = LIMIT_S
+) -> OptimalSchedule:
     """When to start each of a few gangs, and where, so that all end the soonest.
 
     Raises:
@@ -115,7 +115,7 @@ def best_order(
     if len(gangs) > MOST_IN_TIME:
         raise ValueError(f"{len(gangs)} gangs are too many, at most {MOST_IN_TIME}")
     if not gangs:
-        return Order(0, (), is_proven=True)
+        return OptimalSchedule(0, (), is_proven=True)
     horizon = max(g.arrives for g in gangs) + sum(g.runs_s for g in gangs)
     model = _Model(ground, [gang.nodes for gang in gangs], in_time=True)
     cp = model.cp
@@ -136,14 +136,16 @@ def best_order(
         raise ValueError("no order was found in which all of them run")
     makespan = round(found.objective_value)
     proven = makespan <= found.best_objective_bound + 1e-6
-    return Order(makespan, tuple(found.value(s) for s in starts), is_proven=proven)
+    return OptimalSchedule(
+        makespan, tuple(found.value(s) for s in starts), is_proven=proven
+    )
 
 
 class _Model:
     """Gangs under leaves: what each takes, uses and crosses."""
 
     def __init__(
-        self, ground: Ground, gangs: Sequence[int], *, in_time: bool = False
+        self, ground: LeafCapacity, gangs: Sequence[int], *, in_time: bool = False
     ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
 
@@ -161,7 +163,7 @@ class _Model:
                 crossing = sum(own[leaf] for own in self.crosses)
                 self.cp.add(crossing <= ground.may_still_cross(leaf))
 
-    def _add(self, ground: Ground, nodes: int, placed: Any) -> None:  # noqa: ANN401
+    def _add(self, ground: LeafCapacity, nodes: int, placed: Any) -> None:  # noqa: ANN401
         cp, every = self.cp, range(len(ground.free))
         taken = [cp.new_int_var(0, min(nodes, ground.free[at]), "") for at in every]
         uses = [cp.new_bool_var("") for _leaf in every]
@@ -180,7 +182,7 @@ class _Model:
         self.uses.append(uses)
         self.crosses.append(crosses)
 
-    def conflicts(self, ground: Ground) -> Any:  # noqa: ANN401 - an expression
+    def conflicts(self, ground: LeafCapacity) -> Any:  # noqa: ANN401 - an expression
         """Over all leaves, the gangs that cross it beyond the first."""
         beyond = []
         for leaf in range(len(ground.free)):

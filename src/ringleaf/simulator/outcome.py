@@ -22,9 +22,9 @@ from ringleaf.model.job import Job
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.simulator import encode
-from ringleaf.simulator.answer import answer, placement_told
+from ringleaf.simulator.answer import answer, placement_plain
 from ringleaf.simulator.encode import whole
-from ringleaf.simulator.run import Run
+from ringleaf.simulator.run import ScenarioRun
 
 Plain = dict[str, Any]
 
@@ -46,12 +46,12 @@ class Wait(Struct, frozen=True):
 Fate = Decision | Ended
 
 
-def fates(run: Run) -> list[Fate]:
+def fates(run: ScenarioRun) -> list[Fate]:
     """What became of every job, in the order in which they came up."""
     return [fate_of(run, name) for name in run.jobs]
 
 
-def fate_of(run: Run, name: str) -> Fate:
+def fate_of(run: ScenarioRun, name: str) -> Fate:
     """What became of one job."""
     job = run.jobs[name]
     job_state = run.engine.view.job_states.get(name)
@@ -72,20 +72,20 @@ def is_over(job_state: JobState) -> bool:
     return not job_state.placements and not job_state.missing
 
 
-def plain(run: Run) -> Plain:
+def plain(run: ScenarioRun) -> Plain:
     """The run as plain values, as ``plan --json`` prints it."""
     reservations = run.engine.reservations.values()
     view = run.engine.view
     waits = waits_of(run)
     return {
         "decisions": [
-            fate_told(run, fate) | _wait_told(waits.get(fate.job.name))
+            fate_plain(run, fate) | _wait_told(waits.get(fate.job.name))
             for fate in fates(run)
         ],
         "instructions": [
             {"at": whole(step.at)} | told for step in run.steps for told in step.told
         ],
-        "reservations": [reservation_told(view, each) for each in reservations],
+        "reservations": [reservation_plain(view, each) for each in reservations],
     }
 
 
@@ -93,7 +93,7 @@ def _wait_told(wait: Wait | None) -> Plain:
     return {} if wait is None else {"waited-seconds": whole(wait.seconds)}
 
 
-def fate_told(run: Run, fate: Fate) -> Plain:
+def fate_plain(run: ScenarioRun, fate: Fate) -> Plain:
     """How one job ended up, as plain values."""
     if isinstance(fate, Ended):
         return {"job": fate.job.name, "verdict": "ended"}
@@ -104,7 +104,7 @@ def fate_told(run: Run, fate: Fate) -> Plain:
     found: Plain = {
         "job": name,
         "verdict": "placed",
-        "placements": [placement_told(cluster, each) for each in fate.placements],
+        "placements": [placement_plain(cluster, each) for each in fate.placements],
         "annotations": [
             dict(run.written.get((name, each.replica), {})) for each in fate.placements
         ],
@@ -133,7 +133,7 @@ def asking(engine: Engine, name: str, job: Job) -> Job:
     return engine.cycle.placer.asking(job_state, job)
 
 
-def network_of(run: Run, job: Job) -> NetworkView:
+def network_of(run: ScenarioRun, job: Job) -> NetworkView:
     """The network rule of *job*, and what it finds at the end of the run."""
     engine = run.engine
     with Statement(engine.view.cluster) as statement:
@@ -142,13 +142,13 @@ def network_of(run: Run, job: Job) -> NetworkView:
         return network_view(engine.cycle.framework.session, asks)
 
 
-def end_of(run: Run) -> float:
+def end_of(run: ScenarioRun) -> float:
     """The time at which the run was left: its last event, or its ``until``."""
     now, until = run.engine.view.now, run.scenario.until
     return now if until == inf else max(now, until)
 
 
-def waits_of(run: Run) -> dict[str, Wait]:
+def waits_of(run: ScenarioRun) -> dict[str, Wait]:
     """Job -> how long it waited; jobs that ran from the beginning are left out."""
     since: dict[str, float] = {}
     found: dict[str, Wait] = {}
@@ -167,7 +167,7 @@ def waits_of(run: Run) -> dict[str, Wait]:
     return found
 
 
-def reservation_told(view: SchedulerState, reservation: Reservation) -> Plain:
+def reservation_plain(view: SchedulerState, reservation: Reservation) -> Plain:
     """A reservation as plain values; without a time while none is known."""
     cluster, ready_at = view.cluster, reservation.ready_at(view.now)
     nodes = [cluster.index[each.node] for each in reservation.placements]
@@ -202,7 +202,7 @@ def _predicted(view: SchedulerState, reservation: Reservation) -> Iterator[Plain
             yield {"job": name, "ends-at": whole(end), "by": why}
 
 
-def happenings(run: Run) -> Iterator[tuple[float, bool, Plain]]:
+def timed_events(run: ScenarioRun) -> Iterator[tuple[float, bool, Plain]]:
     """Everything in its order: the time, whether the engine said it, what it was."""
     for step in run.steps:
         for event in step.events:
@@ -211,14 +211,14 @@ def happenings(run: Run) -> Iterator[tuple[float, bool, Plain]]:
             yield step.at, True, told
 
 
-class Line(Struct, frozen=True):
+class QueuePosition(Struct, frozen=True):
     """The place of a job among the jobs of its queue that wait, from 1."""
 
     place: int
     length: int
 
 
-def line_of(run: Run, name: str) -> Line | None:
+def queue_position(run: ScenarioRun, name: str) -> QueuePosition | None:
     """Where a job stands in line; None for one that waits for nothing.
 
     Jobs that are let in come before those that are not, in the order of the plugins.
@@ -237,10 +237,10 @@ def line_of(run: Run, name: str) -> Line | None:
     waiting.sort()
     if (*own, job_state.number) not in waiting:
         return None
-    return Line(waiting.index((*own, job_state.number)) + 1, len(waiting))
+    return QueuePosition(waiting.index((*own, job_state.number)) + 1, len(waiting))
 
 
-def queue_told(engine: Engine, name: str) -> Plain:
+def queue_plain(engine: Engine, name: str) -> Plain:
     """A queue as plain values: its weight, what it uses, what it deserves now."""
     view = engine.view
     queue, account = view.queues.get(name), view.accounts[name]

@@ -42,7 +42,7 @@ class Knobs(Struct, frozen=True):
 USUAL: Final = Knobs()
 
 
-class Order(Struct, frozen=True):
+class WorkloadParameters(Struct, frozen=True):
     """The parameters of a preset: its seed, offered load, number of jobs."""
 
     seed: int
@@ -51,7 +51,7 @@ class Order(Struct, frozen=True):
     knobs: Knobs
 
 
-class Preset(Struct, frozen=True):
+class WorkloadPreset(Struct, frozen=True):
     """A workload that has a name.
 
     Args:
@@ -65,7 +65,7 @@ class Preset(Struct, frozen=True):
 
     name: str
     title: str
-    make: Callable[["Preset", Site, Order], Workload]
+    make: Callable[["WorkloadPreset", Site, WorkloadParameters], Workload]
     jobs: int = USUAL_JOBS
     figures: str = ""
 

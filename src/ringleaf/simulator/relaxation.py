@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ringleaf.simulator.optimum import Ground
+from ringleaf.simulator.optimum import LeafCapacity
 
 EXACT: Final = 1e-6
 """What the solver's numbers may be off by."""
@@ -37,15 +37,15 @@ class _Leaves(Struct, frozen=True):
     n: int
 
 
-def asks_of(ground: Ground, gangs: Iterable[int]) -> list[Ask]:
+def asks_of(ground: LeafCapacity, gangs: Iterable[int]) -> list[Ask]:
     """Gangs of so many nodes; small ones stay under one leaf, as *ground* says."""
     return [Ask(nodes, nodes < ground.inside) for nodes in gangs]
 
 
-def most_by_capacity(ground: Ground, asks: Iterable[Ask]) -> int:
+def most_by_capacity(ground: LeafCapacity, asks: Iterable[Ask]) -> int:
     """The most nodes that some of the gangs make up, wherever nodes are free.
 
-    >>> most_by_capacity(Ground((4, 3)), [Ask(4), Ask(4)])
+    >>> most_by_capacity(LeafCapacity((4, 3)), [Ask(4), Ask(4)])
     4
     """
     return largest_sum((ask.nodes for ask in asks), sum(ground.free))
@@ -63,13 +63,16 @@ def largest_sum(sizes: Iterable[int], room: int) -> int:
     return sums.bit_length() - 1
 
 
-def most_by_rule(ground: Ground, asks: Sequence[Ask], loose: float = 0.0) -> float:
+def most_by_rule(
+    ground: LeafCapacity, asks: Sequence[Ask], loose: float = 0.0
+) -> float:
     """More nodes than this no choice of gangs takes under the rule for leaves.
 
     *loose* nodes' worth of smaller jobs may stand anywhere besides.
 
     >>> three = [Ask(2, inside=True)] * 3
-    >>> most_by_rule(Ground((3, 3)), three), most_by_capacity(Ground((3, 3)), three)
+    >>> ground = LeafCapacity((3, 3))
+    >>> most_by_rule(ground, three), most_by_capacity(ground, three)
     (4.0, 6)
     """
     program = _Program(ground, Counter(asks), loose)
@@ -79,7 +82,7 @@ def most_by_rule(ground: Ground, asks: Sequence[Ask], loose: float = 0.0) -> flo
 class _Program:
     """The linear program: how many gangs of each sort stand where."""
 
-    def __init__(self, ground: Ground, asks: Counter[Ask], loose: float) -> None:
+    def __init__(self, ground: LeafCapacity, asks: Counter[Ask], loose: float) -> None:
         solvers: Any = import_module("ortools.linear_solver.pywraplp")  # an extra
         self._lp = solvers.Solver.CreateSolver("GLOP")
         every = range(len(ground.free))

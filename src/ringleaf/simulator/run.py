@@ -19,10 +19,10 @@ from ringleaf.engine.event import Event, JobArrived, PodsGone, TimerFired
 from ringleaf.framework.instruction import Bind, Delete, Evict, Instruction, WakeAt
 from ringleaf.model.job import Job
 from ringleaf.simulator.agenda import Agenda, gone_at
-from ringleaf.simulator.answer import instruction_told
+from ringleaf.simulator.answer import instruction_plain
 from ringleaf.simulator.scenario import Scenario
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.trial import Scheduler
+from ringleaf.simulator.trial import SchedulingEngine
 
 MAX_STEPS: Final = 100_000
 """Steps after which a run that does not come to rest is given up."""
@@ -41,7 +41,7 @@ class Step(Struct, frozen=True):
     """The instructions as plain values, with the nodes as they were."""
 
 
-class Run(Struct, frozen=True):
+class ScenarioRun(Struct, frozen=True):
     """A scenario after its last event."""
 
     scenario: Scenario
@@ -66,8 +66,8 @@ def engine_of(scenario: Scenario) -> Engine:
 
 def run(
     scenario: Scenario,
-    around: Callable[[Engine], Scheduler] = lambda engine: engine,
-) -> Run:
+    around: Callable[[Engine], SchedulingEngine] = lambda engine: engine,
+) -> ScenarioRun:
     """Run *scenario*; *around* may listen in."""
     engine = engine_of(scenario)
     clock = _Clock(scenario, around(engine))
@@ -76,7 +76,7 @@ def run(
     for later in scenario.then:
         clock.plan(later.at, _GIVEN, later.event)
     clock.go()
-    return Run(scenario, engine, tuple(clock.steps), clock.jobs, clock.written)
+    return ScenarioRun(scenario, engine, tuple(clock.steps), clock.jobs, clock.written)
 
 
 def first_arrivals(scenario: Scenario) -> tuple[JobArrived, ...]:
@@ -100,7 +100,7 @@ def first_arrivals(scenario: Scenario) -> tuple[JobArrived, ...]:
 class _Clock:
     """What is to happen, earliest first; and what has happened."""
 
-    def __init__(self, scenario: Scenario, scheduler: Scheduler) -> None:
+    def __init__(self, scenario: Scenario, scheduler: SchedulingEngine) -> None:
         self._until, self._grace = scenario.until, scenario.grace_s
         self._scheduler = scheduler
         self._agenda: Agenda[Event] = Agenda()
@@ -152,7 +152,7 @@ class _Clock:
                 self.jobs[event.job.name] = event.job
         said = self._scheduler.handle_all(events, now)
         cluster = self._scheduler.view.cluster
-        told = tuple(instruction_told(cluster, each) for each in said)
+        told = tuple(instruction_plain(cluster, each) for each in said)
         self.steps.append(Step(now, tuple(events), tuple(said), told))
         for instruction in said:
             self._carry_out(now, instruction)

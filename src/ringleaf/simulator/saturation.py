@@ -23,9 +23,9 @@ from ringleaf.model.settings import Settings
 from ringleaf.simulator.bounds import WARM_UP, chips_at_least
 from ringleaf.simulator.clock import chips_of_job
 from ringleaf.simulator.metrics.leaves import cap_of
-from ringleaf.simulator.optimum import Ground
+from ringleaf.simulator.optimum import LeafCapacity
 from ringleaf.simulator.relaxation import Ask, largest_sum, most_by_rule
-from ringleaf.simulator.trial import Scheduler, Site, Work
+from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Site
 
 DEMAND: Final = 1.3
 """Chips asked in a static fill, over those there are. Source: FGD (ATC 2023)."""
@@ -114,26 +114,26 @@ class _Floor:
 
 def static_fill(
     site: Site,
-    works: Iterable[Work],
-    scheduler: Scheduler,
+    job_specs: Iterable[JobSpec],
+    scheduler: SchedulingEngine,
     seed: int,
     *,
     demand: float = DEMAND,
 ) -> Fill:
     """Submit jobs in random order until they ask for *demand* of C; no job ends."""
     floor, placed = _Floor(site), 0
-    came = comers(site, works, seed, demand=demand)
-    for number, work in enumerate(came):
-        placed += _place(scheduler, floor, work, number, [], float(number))
+    came = comers(site, job_specs, seed, demand=demand)
+    for number, spec in enumerate(came):
+        placed += _place(scheduler, floor, spec, number, [], float(number))
     allocated = floor.chips / site.chips if site.chips else 0.0
     return Fill(allocated, len(came), placed, floor.conflicts)
 
 
 def comers(
-    site: Site, works: Iterable[Work], seed: int, *, demand: float = DEMAND
-) -> list[Work]:
+    site: Site, job_specs: Iterable[JobSpec], seed: int, *, demand: float = DEMAND
+) -> list[JobSpec]:
     """The jobs of a static fill, in the order in which they come."""
-    listed = list(islice(works, SAMPLE))
+    listed = list(islice(job_specs, SAMPLE))
     order = _stream(seed, "static").permutation(len(listed)).tolist()
     asked, found = 0, []
     for at in order:
@@ -144,7 +144,7 @@ def comers(
     return found
 
 
-def capacity_bound(site: Site, came: Sequence[Work]) -> float:
+def capacity_bound(site: Site, came: Sequence[JobSpec]) -> float:
     """The part of all chips that no choice among these jobs can hold more than.
 
     Every product by itself; elastic jobs may have any number of their pods.
@@ -152,14 +152,14 @@ def capacity_bound(site: Site, came: Sequence[Work]) -> float:
     held = 0
     for product in dict.fromkeys(node.product for node in site.nodes):
         room = sum(node.chips for node in site.nodes if node.product == product)
-        jobs = [work.job for work in came if work.job.product == product]
+        jobs = [spec.job for spec in came if spec.job.product == product]
         whole = largest_sum((chips_at_least(job) for job in jobs), room)
         more = sum(chips_of_job(job) - chips_at_least(job) for job in jobs)
         held += min(room, whole + more)
     return held / site.chips if site.chips else 0.0
 
 
-def rule_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
+def rule_bound(site: Site, came: Sequence[JobSpec], settings: Settings) -> float:
     """Like ``capacity_bound``, for schedulers that keep the rule for leaves.
 
     Every product by itself. Jobs of whole nodes keep the rule for leaves, of which each
@@ -169,7 +169,7 @@ def rule_bound(site: Site, came: Sequence[Work], settings: Settings) -> float:
     held = 0.0
     for product in dict.fromkeys(node.product for node in site.nodes):
         nodes = [node for node in site.nodes if node.product == product]
-        jobs = [work.job for work in came if work.job.product == product]
+        jobs = [spec.job for spec in came if spec.job.product == product]
         held += _most_chips(nodes, jobs, settings)
     return held / site.chips if site.chips else 0.0
 
@@ -181,7 +181,7 @@ def _most_chips(
     size = max(node.chips for node in nodes)
     under = Counter(node.leaf for node in nodes)
     shared = settings.share_common_leaves or None in under
-    ground = Ground(
+    ground = LeafCapacity(
         tuple(under.values()), cap=len(jobs) if shared else cap_of(settings)
     )
     asks, loose = [], 0
@@ -197,8 +197,8 @@ def _most_chips(
 
 def churn_fill(
     site: Site,
-    works: Iterable[Work],
-    scheduler: Scheduler,
+    job_specs: Iterable[JobSpec],
+    scheduler: SchedulingEngine,
     seed: int,
     *,
     load: float = LOAD,
@@ -210,12 +210,12 @@ def churn_fill(
     The mean is over the time after a fifth of them has come. It begins with an empty
     cluster, or *settled*, as it would be after a very long time (``_Churn.settle``).
     """
-    listed = list(islice(works, SAMPLE))
+    listed = list(islice(job_specs, SAMPLE))
     if not listed or not site.chips:
         return Fill(0.0, 0, 0)
     draws, churn = _stream(seed, "churn"), _Churn(site, scheduler)
-    runs_s = np.array([work.runs_s for work in listed])
-    asked = np.array([chips_at_least(work.job) for work in listed])
+    runs_s = np.array([spec.runs_s for spec in listed])
+    asked = np.array([chips_at_least(spec.job) for spec in listed])
     every_s = float((asked * runs_s).mean()) / (load * site.chips)
     if settled:
         churn.settle(listed, float(runs_s.mean()) / every_s, draws)
@@ -236,7 +236,7 @@ def churn_fill(
 class _Churn:
     """Jobs that come and go."""
 
-    def __init__(self, site: Site, scheduler: Scheduler) -> None:
+    def __init__(self, site: Site, scheduler: SchedulingEngine) -> None:
         self._scheduler = scheduler
         self.floor = _Floor(site)
         self._ends: list[tuple[float, str, float]] = []
@@ -256,16 +256,16 @@ class _Churn:
             self._gone.append(JobGone(name))
         self.floor.wait(self.now)
 
-    def come(self, work: Work, stays_s: float) -> None:
+    def come(self, spec: JobSpec, stays_s: float) -> None:
         """A job comes, and stays so long if it finds a place."""
         gone, self._gone = self._gone, []
         number, self._number = self._number, self._number + 1
-        if _place(self._scheduler, self.floor, work, number, gone, self.now):
+        if _place(self._scheduler, self.floor, spec, number, gone, self.now):
             self.placed += 1
-            end = self.now + stays_s, _name(work, number), work.runs_s
+            end = self.now + stays_s, _name(spec, number), spec.runs_s
             heappush(self._ends, end)
 
-    def settle(self, works: Sequence[Work], n: float, draws: Draws) -> None:
+    def settle(self, job_specs: Sequence[JobSpec], n: float, draws: Draws) -> None:
         """Let as many jobs be there as there would be after a very long time.
 
         Were all placed, *n* would be there on average, those that run long more likely.
@@ -274,13 +274,13 @@ class _Churn:
         for a while they come as often as they would be there and all stay one unit of
         time on average; then every job is somewhere in the middle of its own time.
         """
-        weights = np.array([work.runs_s for work in works])
+        weights = np.array([spec.runs_s for spec in job_specs])
         first, more = int(draws.poisson(n)), int(draws.poisson(SETTLING * n))
-        which = draws.choice(len(works), first + more, p=weights / weights.sum())
+        which = draws.choice(len(job_specs), first + more, p=weights / weights.sum())
         times = np.sort(draws.uniform(0, SETTLING, more)).tolist()
         for at, time in zip(which.tolist(), [*[0.0] * first, *times], strict=True):
             self.pass_by(time - self.now)
-            self.come(works[at], float(draws.exponential()))
+            self.come(job_specs[at], float(draws.exponential()))
         self.pass_by(SETTLING - self.now)
         there = sorted(self._ends, key=lambda end: end[1])
         parts = draws.random(len(there)).tolist()
@@ -293,16 +293,16 @@ class _Churn:
 
 
 def _place(  # noqa: PLR0917 - by what, where, which, when
-    scheduler: Scheduler,
+    scheduler: SchedulingEngine,
     floor: _Floor,
-    work: Work,
+    spec: JobSpec,
     number: int,
     gone: list[Event],
     now: float,
 ) -> bool:
     """Whether a job finds a place at once; without one it is gone."""
-    name = _name(work, number)
-    job = replace(work.job, name=name, created=now)
+    name = _name(spec, number)
+    job = replace(spec.job, name=name, created=now)
     placements = [
         placement
         for said in scheduler.handle_all([*gone, JobArrived(job)], now)
@@ -316,8 +316,8 @@ def _place(  # noqa: PLR0917 - by what, where, which, when
     return bool(placements)
 
 
-def _name(work: Work, number: int) -> str:
-    return f"{work.job.name}-{number}"
+def _name(spec: JobSpec, number: int) -> str:
+    return f"{spec.job.name}-{number}"
 
 
 def _stream(seed: int, purpose: str) -> Draws:

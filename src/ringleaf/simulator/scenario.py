@@ -32,6 +32,7 @@ from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
 from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.changes import completed
+from ringleaf.simulator.events import EventContext, read_then
 from ringleaf.simulator.format import (
     JobEntry,
     RoleEntry,
@@ -41,17 +42,17 @@ from ringleaf.simulator.format import (
 )
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import (
-    Group,
-    groups_of,
+    NodeGroup,
     leaves_of,
     lost_chips,
+    node_groups,
     nodes_of,
     slots_of,
 )
 from ringleaf.simulator.rules import conf_of, queues_of, settings_of
+from ringleaf.simulator.running_jobs import Stands, Tenants, read_tenants
 from ringleaf.simulator.source import BadInput, brief, documents
-from ringleaf.simulator.tenants import Stands, Tenants, read_tenants
-from ringleaf.simulator.then import Later, Stage, read_then
+from ringleaf.simulator.trial import TimedEvent
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),
@@ -86,7 +87,7 @@ class Scenario(Struct, frozen=True):
     tenants: tuple[JobArrived, ...] = ()
     ending: tuple[PodsEnding, ...] = ()
     since: Mapping[str, float] = NO_TIMES
-    then: tuple[Later, ...] = ()
+    then: tuple[TimedEvent, ...] = ()
     until: float = 0.0
     grace_s: float = 0.0
     is_run: bool = False
@@ -149,7 +150,7 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
     """Turn one document into nouns of the core, checking what types cannot."""
     warnings: list[str] = []
     conf, settings = _rules(entry, warnings, others)
-    groups = groups_of("nodes", entry.nodes)
+    groups = node_groups("nodes", entry.nodes)
     stands = Stands(
         sizes={name: group.chips for group in groups for name in group.names},
         leaf={n: g.entry.leaf for g in groups for n in g.names if g.entry.leaf},
@@ -179,7 +180,7 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
         jobs=tuple(jobs),
         warnings=(),
     )
-    stage = Stage(
+    stage = EventContext(
         nodes={node.name: node for node in scenario.nodes},
         jobs={job.name: [job] for job in jobs},
         settings=entry.settings,
@@ -237,7 +238,7 @@ def _with_time(
     tenants: Tenants,
     warnings: list[str],
     *,
-    stage: Stage,
+    stage: EventContext,
 ) -> Scenario:
     """*scenario* with what only the engine heeds: queues, a configuration, time."""
     queues = () if entry.queues is UNSET else queues_of(entry.queues)
@@ -352,7 +353,7 @@ _USUAL: Final[Mapping[type[Struct], Mapping[str, object]]] = {
 
 
 def _network_warnings(
-    entry: ScenarioEntry, groups: list[Group], settings: Settings
+    entry: ScenarioEntry, groups: list[NodeGroup], settings: Settings
 ) -> Iterator[str]:
     sizes: Counter[int] = Counter()
     for group in groups:

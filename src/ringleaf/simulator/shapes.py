@@ -43,7 +43,7 @@ class Shape(Struct, frozen=True):
         return self.chips * self.replicas
 
 
-class Ground(Struct, frozen=True):
+class ProductNodes(Struct, frozen=True):
     """The nodes of one product.
 
     Args:
@@ -77,7 +77,7 @@ class Ground(Struct, frozen=True):
         """The pods of a job that wants *chips* chips, in blocks of *block* nodes.
 
         >>> from ringleaf.policies.products import PRODUCTS
-        >>> ground = Ground(PRODUCTS["atlas-800-9000"], 8, 64, 4, has_leaves=True)
+        >>> ground = ProductNodes(PRODUCTS["atlas-800-9000"], 8, 64, 4, has_leaves=True)
         >>> [(s.replicas, s.chips) for s in map(ground.shape, (1, 3, 8, 20))]
         [(1, 1), (1, 4), (1, 8), (3, 8)]
         """
@@ -107,7 +107,7 @@ class Ground(Struct, frozen=True):
         return Schema.NORMAL if common else Schema.LARGE_MODEL
 
 
-def grounds_of(site: Site) -> tuple[Ground, ...]:
+def product_nodes(site: Site) -> tuple[ProductNodes, ...]:
     """The products of *site* that jobs can go to, the one with most chips first."""
     by_product: dict[Product, list[Node]] = {}
     for node in site.nodes:
@@ -120,7 +120,7 @@ def grounds_of(site: Site) -> tuple[Ground, ...]:
     return tuple(sorted(grounds, key=lambda each: (-each.chips, each.product.key)))
 
 
-def _ground(product: Product, nodes: Iterable[Node]) -> Ground:
+def _ground(product: Product, nodes: Iterable[Node]) -> ProductNodes:
     sizes = Counter(node.chips for node in nodes)
     size = min(sizes, key=lambda n: (-sizes[n] * n, n))
     fit = [node for node in nodes if node.chips >= size]
@@ -131,13 +131,13 @@ def _ground(product: Product, nodes: Iterable[Node]) -> Ground:
     )
     group = max(leaves.values(), default=min(BLOCK_NODES, max(superpods, default=4)))
     has_leaves = bool(leaves) and bool(product.switch_modes)
-    return Ground(product, size, len(fit), group, has_leaves, superpods)
+    return ProductNodes(product, size, len(fit), group, has_leaves, superpods)
 
 
-class Crowd:
+class JobShaper:
     """The shapes of many jobs on one cluster."""
 
-    def __init__(self, grounds: tuple[Ground, ...]) -> None:
+    def __init__(self, grounds: tuple[ProductNodes, ...]) -> None:
         self.grounds = grounds
         self._known: dict[tuple[int, int, int], Shape] = {}
         # Row i is for jobs that are too large for the i smallest products.

@@ -32,7 +32,7 @@ SUPERPOD: Final = PRODUCTS["atlas-900-a3"]
 Option = int | str
 
 
-class Preset(Struct, frozen=True):
+class ClusterPreset(Struct, frozen=True):
     """A cluster that has a name.
 
     Args:
@@ -132,37 +132,37 @@ def _node(
 _LEAF_SPINE: Final[dict[str, Option]] = {"nodes": 512, "leaf": 4, "product": RINGS.key}
 
 _PRESETS: Final = (
-    Preset(
+    ClusterPreset(
         "superpod-48x8",
         "8 SuperPoDs of 48 nodes, 8 modules of 2 chips a node: 6,144 chips",
         {"superpods": 8, "nodes": 48, "product": SUPERPOD.key},
         _superpods,
     ),
-    Preset(
+    ClusterPreset(
         "leaf-spine-512",
         "512 nodes of 2 rings of 4 chips, 4 nodes under a leaf: 4,096 chips",
         _LEAF_SPINE,
         _leaf_spine,
     ),
-    Preset(
+    ClusterPreset(
         "leaf-spine-512x8",
         "the same nodes, 8 under a leaf",
         _LEAF_SPINE | {"leaf": 8},
         _leaf_spine,
     ),
-    Preset(
+    ClusterPreset(
         "leaf-spine-512x16",
         "the same nodes, 16 under a leaf",
         _LEAF_SPINE | {"leaf": 16},
         _leaf_spine,
     ),
-    Preset(
+    ClusterPreset(
         "leaf-spine-uneven",
         "512 nodes of 2 rings of 4 chips, 3 to 8 nodes under a leaf: 4,096 chips",
         {"nodes": 512, "product": RINGS.key},
         _uneven,
     ),
-    Preset(
+    ClusterPreset(
         "mixed",
         "4 SuperPoDs of 48 nodes; 256 nodes of one mesh of 8 chips and 128 of 2 rings "
         "of 4, under leaves of 8: 6,144 chips",
@@ -171,7 +171,7 @@ _PRESETS: Final = (
     ),
 )
 
-SITES: Final[Mapping[str, Preset]] = {preset.name: preset for preset in _PRESETS}
+SITES: Final[Mapping[str, ClusterPreset]] = {preset.name: preset for preset in _PRESETS}
 """Every preset by its name."""
 
 
@@ -203,7 +203,7 @@ def _hint(name: str, known: Iterable[str]) -> str | None:
     return did_you_mean(name, known) or None
 
 
-def _given(preset: Preset, given: str) -> Iterator[tuple[str, Option]]:
+def _given(preset: ClusterPreset, given: str) -> Iterator[tuple[str, Option]]:
     """The options of *given*, ``key=value,key=value``."""
     for each in filter(None, given.split(",")):
         key, _equals, value = (part.strip() for part in each.partition("="))

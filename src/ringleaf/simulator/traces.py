@@ -27,7 +27,7 @@ from ringleaf.model.run_time import NO_ORIGIN, Origin, base_name
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.preset import USUAL, Knobs, check, stream
-from ringleaf.simulator.shapes import Crowd, Ints, Reals, grounds_of
+from ringleaf.simulator.shapes import Ints, JobShaper, Reals, product_nodes
 from ringleaf.simulator.source import BadInput, brief, brief_text
 from ringleaf.simulator.trial import Site, Workload
 
@@ -50,7 +50,7 @@ HINT_BAD: Final = "--skip-bad leaves out rows that cannot be read"
 Row = list[str]
 
 
-class Columns(Struct, frozen=True):
+class TraceColumns(Struct, frozen=True):
     """Which column of a CSV file says what.
 
     Args:
@@ -93,10 +93,10 @@ class Columns(Struct, frozen=True):
         return tuple(filter(None, named))
 
 
-MAPPINGS: Final[Mapping[str, Columns]] = {
+MAPPINGS: Final[Mapping[str, TraceColumns]] = {
     mapping.name: mapping
     for mapping in (
-        Columns(
+        TraceColumns(
             name="philly",
             submit="timestamp",
             duration="duration",
@@ -104,7 +104,7 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             queue="cluster",
             about="Microsoft Philly, CC-BY-4.0, Jeon et al., ATC'19",
         ),
-        Columns(
+        TraceColumns(
             name="helios",
             submit="submit_time",
             duration="duration_s",
@@ -116,7 +116,7 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             unit="us",
             about="SenseTime Helios, CC-BY-4.0, Hu et al., SC'21",
         ),
-        Columns(
+        TraceColumns(
             name="helios-log",
             submit="submit_time",
             duration="duration",
@@ -125,7 +125,7 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             status="state",
             about="SenseTime Helios, CC-BY-4.0, Hu et al., SC'21",
         ),
-        Columns(
+        TraceColumns(
             name="openb",
             submit="creation_time",
             begin="scheduled_time",
@@ -134,7 +134,7 @@ MAPPINGS: Final[Mapping[str, Columns]] = {
             status="pod_phase",
             about="Alibaba openb, Weng et al., ATC'23",
         ),
-        Columns(name="plain", submit="submit", duration="duration", chips="chips"),
+        TraceColumns(name="plain", submit="submit", duration="duration", chips="chips"),
     )
 }
 """Mappings that have a name."""
@@ -285,7 +285,7 @@ def read_trace(
         raise BadInput(f"{file}: {error}") from None
     if not log.submit:
         raise BadInput(f"{file}: no jobs, want at least one row with chips and time")
-    crowd = Crowd(grounds_of(site))
+    crowd = JobShaper(product_nodes(site))
     named = tuple(log.queues) if queues else (DEFAULT_QUEUE,)
     return workload_of(
         partial(_batches, _sorted(log, jobs, times), crowd, seed, knobs, queues=queues),
@@ -351,7 +351,7 @@ def _without_comments(lines: Iterable[str]) -> Iterator[str]:
     return ("\n" if line.startswith("#") else line for line in lines)
 
 
-def _mapping(columns: str, header: Row, file: Path) -> Columns:
+def _mapping(columns: str, header: Row, file: Path) -> TraceColumns:
     """The mapping that *columns* says, or that the *header* fits."""
     if columns == DETECT:
         for mapping in MAPPINGS.values():
@@ -388,7 +388,7 @@ def _known() -> str:
     return ", ".join(MAPPINGS)
 
 
-def _own(columns: str) -> Columns:
+def _own(columns: str) -> TraceColumns:
     """Read a mapping that a user wrote: ``submit=a,duration=b,chips=c``."""
     given: dict[str, str] = {}
     for each in filter(None, columns.split(",")):
@@ -405,7 +405,7 @@ def _own(columns: str) -> Columns:
     missing = [key for key in ("submit", *timed, "chips") if not given.get(key)]
     if missing:
         raise BadInput(f"columns says nothing of {' or '.join(missing)}, want a column")
-    return Columns(**given)
+    return TraceColumns(**given)
 
 
 def _units() -> str:
@@ -416,7 +416,7 @@ def _near(name: str, known: Iterable[str]) -> str | None:
     return did_you_mean(name, known) or None
 
 
-def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:
+def _places(mapping: TraceColumns, header: Row, file: Path) -> tuple[int, ...]:
     """Where each of the columns stands; -1 for one that is not told."""
     places = []
     for key in _KEYS:
@@ -434,7 +434,7 @@ def _places(mapping: Columns, header: Row, file: Path) -> tuple[int, ...]:
 
 
 def _take_csv(
-    log: Log, places: tuple[int, ...], width: int, mapping: Columns, row: Row
+    log: Log, places: tuple[int, ...], width: int, mapping: TraceColumns, row: Row
 ) -> None:
     if len(row) != width:
         raise BadRow(f"{len(row)} columns, want {width}")
@@ -457,7 +457,7 @@ def _take_csv(
     )
 
 
-def _between(mapping: Columns, begin: str, end: str, unit: float) -> float:
+def _between(mapping: TraceColumns, begin: str, end: str, unit: float) -> float:
     """Seconds from its beginning to its end; nothing where it did not run."""
     if not begin or not end:
         return 0.0
@@ -586,7 +586,7 @@ def _sorted(log: Log, jobs: int | None, times: int) -> Sorted:
 
 
 def _batches(
-    rows: Sorted, crowd: Crowd, seed: int, knobs: Knobs, *, queues: bool
+    rows: Sorted, crowd: JobShaper, seed: int, knobs: Knobs, *, queues: bool
 ) -> Iterator[Batch]:
     """The rows, some at a time, with what the file does not tell."""
     product, common = stream(seed, "product"), stream(seed, "common")

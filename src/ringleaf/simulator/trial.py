@@ -29,7 +29,7 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Work(Struct, frozen=True):
+class JobSpec(Struct, frozen=True):
     """A job of a workload, and what the scheduler does not know: how long it runs.
 
     Args:
@@ -76,7 +76,7 @@ class Workload(Struct, frozen=True):
     Args:
         name: What people call it: ``kalos``, or the name of a file.
         about: Where its figures come from, and their licence.
-        works: Its jobs anew each time, in the order in which they arrive.
+        job_specs: Its jobs anew each time, in the order in which they arrive.
         n_jobs: How many they are.
         span_s: From the first arrival to the last.
         load: Offered load: chip-seconds of all jobs, by what the cluster has meanwhile.
@@ -87,7 +87,7 @@ class Workload(Struct, frozen=True):
 
     name: str
     about: str
-    works: Callable[[], Iterator[Work]]
+    job_specs: Callable[[], Iterator[JobSpec]]
     n_jobs: int
     span_s: float
     load: float = 0.0
@@ -95,8 +95,8 @@ class Workload(Struct, frozen=True):
     queues: tuple[str, ...] = ()
 
 
-class Happening(Struct, frozen=True):
-    """Something that happens to the cluster by itself at a time: a chip fails."""
+class TimedEvent(Struct, frozen=True):
+    """An event of the engine, and when it happens."""
 
     at: float
     event: Event
@@ -111,8 +111,8 @@ class Trial(Struct, frozen=True):
         conf: The rules in force.
         policy: What they are called in tables.
         seed: Of everything that is drawn.
-        happenings: What happens to the cluster by itself, in the order of time, anew
-            each time; it may go on for ever.
+        timed_events: Faults and repairs of the cluster, in the order of time, made anew
+            each time; there may be no end of them.
         contention: Share of the time that jobs communicate; they are slowed down by as
             much as they share links, where this is more than 0.
         checkpoint_s: How often jobs save their work; what came after is lost with a
@@ -126,13 +126,13 @@ class Trial(Struct, frozen=True):
     conf: Conf = DEFAULT
     policy: str = "ringleaf"
     seed: int = 0
-    happenings: Iterable[Happening] = ()
+    timed_events: Iterable[TimedEvent] = ()
     contention: float = 0.0
     checkpoint_s: float = 1800.0
     grace_s: float = 30.0
 
 
-class Scheduler(Protocol):
+class SchedulingEngine(Protocol):
     """The engine's port: Ringleaf's engine, or a baseline."""
 
     @property
@@ -151,28 +151,30 @@ class Observer(Protocol):
     scheduler says, and what comes of it. The scheduler's view is already the new one.
     """
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
 
     def passes(self, since: float, now: float) -> None:
         """From *since* to *now* everything was as it still is."""
 
-    def arrives(self, work: Work, now: float) -> None:
+    def arrives(self, spec: JobSpec, now: float) -> None:
         """A job is submitted; it is not placed yet."""
 
-    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, placements: Sequence[Placement], now: float
+    ) -> None:
         """Pods of a job are placed: all of them, or those that were away."""
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
         """Pods of a job are gone before its end: evicted, or deleted for a fault."""
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
         """A job that ran no longer does; so many seconds of its work are lost.
 
         They are to be done again. It is said when pods are asked to end, or break.
         """
 
-    def ends(self, work: Work, now: float) -> None:
+    def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over, and all its pods are gone."""
 
     def says(self, said: Instruction, now: float) -> None:

@@ -13,32 +13,47 @@ import numpy as np
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.hard import hard
-from ringleaf.simulator.mix import Mix, figures, mix, wished_mix, wishes
-from ringleaf.simulator.preset import USUAL, Knobs, Order, Preset, check, stream
-from ringleaf.simulator.shapes import Crowd, Ground, Ints, Reals, grounds_of
+from ringleaf.simulator.mix import Mix, figures, mix, synthetic, synthetic_mix
+from ringleaf.simulator.preset import (
+    USUAL,
+    Knobs,
+    WorkloadParameters,
+    WorkloadPreset,
+    check,
+    stream,
+)
+from ringleaf.simulator.shapes import (
+    Ints,
+    JobShaper,
+    ProductNodes,
+    Reals,
+    product_nodes,
+)
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.trial import Site, Workload
 
 USUAL_LOAD: Final = 0.9
 
 
-def _published(preset: Preset, site: Site, order: Order, *, least: int = 1) -> Workload:
+def _published(
+    preset: WorkloadPreset, site: Site, order: WorkloadParameters, *, least: int = 1
+) -> Workload:
     """A workload drawn from published figures; jobs of *least* chips or more."""
     told, table = figures(preset.figures), mix(preset.figures, least)
     about = f"{told.title}; {told.licence}, {told.cite}"
-    return _on(grounds_of(site), site, table, preset.name, about, order)
+    return _on(product_nodes(site), site, table, preset.name, about, order)
 
 
 def _on(  # noqa: PLR0917 - what is drawn, and where it goes
-    grounds: tuple[Ground, ...],
+    grounds: tuple[ProductNodes, ...],
     site: Site,
     table: Mix,
     name: str,
     about: str,
-    order: Order,
+    order: WorkloadParameters,
 ) -> Workload:
     """Jobs drawn from *table* for some of the nodes of *site*."""
-    crowd = Crowd(grounds)
+    crowd = JobShaper(grounds)
     return workload_of(
         partial(_drawn, table, crowd, order),
         site,
@@ -51,7 +66,7 @@ def _on(  # noqa: PLR0917 - what is drawn, and where it goes
     )
 
 
-def _drawn(table: Mix, crowd: Crowd, order: Order) -> Iterator[Batch]:
+def _drawn(table: Mix, crowd: JobShaper, order: WorkloadParameters) -> Iterator[Batch]:
     """Jobs drawn from *table*, some at a time."""
     knobs = order.knobs
     draws = {
@@ -92,11 +107,15 @@ def _ending(table: Mix, cell: Ints, draw: Reals) -> Ints:
 
 
 def _made_up(
-    preset: Preset, site: Site, order: Order, *, superpods: bool = False
+    preset: WorkloadPreset,
+    site: Site,
+    order: WorkloadParameters,
+    *,
+    superpods: bool = False,
 ) -> Workload:
     """A workload whose sizes are made up; *superpods*: only where there are some."""
-    told, table = wishes(preset.figures), wished_mix(preset.figures)
-    grounds = grounds_of(site)
+    told, table = synthetic(preset.figures), synthetic_mix(preset.figures)
+    grounds = product_nodes(site)
     if superpods:
         grounds = tuple(ground for ground in grounds if ground.superpods)
     if not grounds:
@@ -111,54 +130,54 @@ def _made_up(
 _GANG: Final = 8
 
 _PRESETS: Final = (
-    Preset(
+    WorkloadPreset(
         "kalos",
         "pretraining of large language models: many small evaluations, and a few jobs "
         "of 256 to 1,024 chips that take 95 % of the time",
         _published,
         figures="kalos",
     ),
-    Preset(
+    WorkloadPreset(
         "seren",
         "development of large language models: evaluation, fine-tuning, pretraining",
         _published,
         jobs=40_000,
         figures="seren",
     ),
-    Preset(
+    WorkloadPreset(
         "llm-superpod",
         "large language models in SuperPoDs, in blocks of 16, 32 and 48 nodes",
         partial(_made_up, superpods=True),
         figures="llm-superpod",
     ),
-    Preset(
+    WorkloadPreset(
         "adversarial",
         "fills that leave one chip in every ring, or one node under every leaf, and "
         "large gangs after them",
         hard,
         figures="",
     ),
-    Preset(
+    WorkloadPreset(
         "helios-gang",
         f"the jobs of {_GANG} chips or more of a cluster for deep learning",
         partial(_published, least=_GANG),
         figures="helios",
     ),
-    Preset(
+    WorkloadPreset(
         "philly",
         "a cluster for deep learning shared by many teams: most jobs take one chip",
         _published,
         jobs=40_000,
         figures="philly",
     ),
-    Preset(
+    WorkloadPreset(
         "packing",
         "jobs of 1, 2, 4 and 8 chips, half of them of more than one",
         _made_up,
         jobs=40_000,
         figures="packing",
     ),
-    Preset(
+    WorkloadPreset(
         "pai",
         "a cluster shared by many small jobs, none larger than a node",
         _published,
@@ -167,7 +186,9 @@ _PRESETS: Final = (
     ),
 )
 
-WORKLOADS: Final[Mapping[str, Preset]] = {preset.name: preset for preset in _PRESETS}
+WORKLOADS: Final[Mapping[str, WorkloadPreset]] = {
+    preset.name: preset for preset in _PRESETS
+}
 """Every preset by its name."""
 
 
@@ -220,5 +241,5 @@ def workload(
             did_you_mean(name, WORKLOADS) or None,
         )
     check(seed, load, jobs, knobs)
-    order = Order(seed, load, jobs or preset.jobs, knobs)
+    order = WorkloadParameters(seed, load, jobs or preset.jobs, knobs)
     return preset.make(preset, site, order)

@@ -13,14 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.report.measures import MEASURES, value_of
-from ringleaf.report.results import Measured, Run
+from ringleaf.report.results import Measured, RunResult
 from ringleaf.study.figures import mean_of, paired
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Plays runs, see ``crew``."""
 
     def __call__(
@@ -33,22 +33,22 @@ class _Kept(Struct, frozen=True):
     """A run as it is kept, with the name of what was asked for."""
 
     mark: str
-    run: Run
+    run: RunResult
 
 
 def play_all(
     asked: Mapping[str, Asked],
-    play: Callable[[Asked], Run],
-    crew: Crew,
+    play: Callable[[Asked], RunResult],
+    crew: Executor,
     *,
     kept: Path | None = None,
-    heard: Callable[[str, Run], None] = lambda _mark, _run: None,
-) -> list[Run]:
+    heard: Callable[[str, RunResult], None] = lambda _mark, _run: None,
+) -> list[RunResult]:
     """What comes of all that is *asked*, by marks that nothing else has.
 
     What is *kept* is not played again; *heard* is told of each.
     """
-    found: dict[str, Run] = {}
+    found: dict[str, RunResult] = {}
     for mark in asked:
         before = None if kept is None else _read(kept, mark)
         if before is not None:
@@ -65,7 +65,7 @@ def play_all(
     return [found[mark] for mark in asked]
 
 
-def counted_alike(runs: Sequence[Run]) -> list[Run]:
+def counted_alike(runs: Sequence[RunResult]) -> list[RunResult]:
     """The runs, with jobs that never start as pending until one end for each seed.
 
     A run ends for such jobs when its own last job ends; here that is the latest of the
@@ -78,7 +78,7 @@ def counted_alike(runs: Sequence[Run]) -> list[Run]:
     return [_pending_until(run, until[run.spec.seed]) for run in runs]
 
 
-def _pending_until(run: Run, until: float) -> Run:
+def _pending_until(run: RunResult, until: float) -> RunResult:
     pending = run.metrics.get("pending_s")
     if not pending or not pending["all"]["unstarted"]:
         return run
@@ -100,9 +100,9 @@ def _longer(pending: Mapping[str, Any], more: float) -> dict[str, Any]:
     return {**pending, "mean": mean}
 
 
-def compared(runs: Sequence[Run], reference: str) -> Iterator[Measured]:
+def compared(runs: Sequence[RunResult], reference: str) -> Iterator[Measured]:
     """Every policy by every measure that it has, the means of its seeds."""
-    whose: dict[str, dict[int, Run]] = {}
+    whose: dict[str, dict[int, RunResult]] = {}
     for run in runs:
         whose.setdefault(run.spec.policy, {})[run.spec.seed] = run
     base = whose[reference]
@@ -119,13 +119,13 @@ def compared(runs: Sequence[Run], reference: str) -> Iterator[Measured]:
             yield Measured(measure.key, policy, mean, difference)
 
 
-def _values(runs: Mapping[int, Run], key: str) -> dict[int, float]:
+def _values(runs: Mapping[int, RunResult], key: str) -> dict[int, float]:
     """By seed what a measure comes to, where it comes to something."""
     found = {seed: value_of(run.metrics, key) for seed, run in sorted(runs.items())}
     return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _read(kept: Path, mark: str) -> Run | None:
+def _read(kept: Path, mark: str) -> RunResult | None:
     """What was played before; None where that cannot be read, or was another run."""
     try:
         text = (kept / f"{mark}.json").read_bytes()
@@ -135,7 +135,7 @@ def _read(kept: Path, mark: str) -> Run | None:
     return found.run if found.mark == mark else None
 
 
-def _write(kept: Path, mark: str, run: Run) -> None:
+def _write(kept: Path, mark: str, run: RunResult) -> None:
     """Keep a run: whole, or not at all."""
     kept.mkdir(parents=True, exist_ok=True)
     half = kept / f"{mark}.part"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final
 
-from ringleaf.report.results import Run, Spec
+from ringleaf.report.results import RunResult, StudySpec
 
 SPEC: Final = (
     "workload",
@@ -23,7 +23,7 @@ SPEC: Final = (
 """What a run was of; every measure follows."""
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: Sequence[RunResult]) -> str:
     """A row for every run: what it was of, and every measure by its key with dots.
 
     Nothing stands where a run has no such value.
@@ -40,8 +40,8 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def _column(name: str) -> str:
-    """What a field of ``Spec`` is called: as the option is."""
-    assert name in Spec.__struct_fields__
+    """What a field of ``StudySpec`` is called: as the option is."""
+    assert name in StudySpec.__struct_fields__
     return "cluster" if name == "site" else name
 
 

@@ -42,7 +42,7 @@ from ringleaf.testbed.hardware import (
     plain_node,
     ready_condition,
 )
-from ringleaf.testbed.report import Fault, Health, Kind
+from ringleaf.testbed.report import ChipFault, ChipFaultKind, MachineHealth
 from ringleaf.testbed.source import TestbedError
 
 SERVED: Final = str(2**64 - 1)
@@ -101,7 +101,7 @@ class _Status(_Object):
     phase: str = "Pending"
 
 
-class Pod(_Object):
+class AssignedPod(_Object):
     """What the device plugin looks at."""
 
     metadata: _Metadata = field(default_factory=_Metadata)
@@ -159,7 +159,7 @@ class _Refusal(Struct, frozen=True):
 class _Grant(Struct, frozen=True):
     """The device plugin's answer: what to write on which pods."""
 
-    writes: tuple[tuple[Pod, dict[str, str]], ...]
+    writes: tuple[tuple[AssignedPod, dict[str, str]], ...]
     served: str
     """The uid of the pod whose annotation is used up."""
 
@@ -169,13 +169,13 @@ class _Site:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.health = Health(faults={})
-        self.pods: dict[str, Pod] = {}
+        self.health = MachineHealth(faults={})
+        self.pods: dict[str, AssignedPod] = {}
         self.held: dict[str, frozenset[int]] = {}
         self.kubelet: dict[str, frozenset[int]] = {}
         self.refused: set[str] = set()
         self.served: set[str] = set()
-        self.left_over: dict[str, Pod] = {}
+        self.left_over: dict[str, AssignedPod] = {}
         self.gone: set[str] = set()
         """Uids of pods that are over: no older list must bring them back."""
         self.refuses = False
@@ -339,17 +339,19 @@ class Actor:
     # Faults
 
     def fail_chips(
-        self, node: str, chips: Iterable[int], fault: Fault | None = None
+        self, node: str, chips: Iterable[int], fault: ChipFault | None = None
     ) -> None:
         """Break chips of a node, and report it at once."""
         now_ms = time.time_ns() // 1_000_000
-        fault = msgspec.structs.replace(fault or Fault(), since_ms=now_ms)
+        fault = msgspec.structs.replace(fault or ChipFault(), since_ms=now_ms)
         with self._changing(node) as site:
             site.health.faults.update(dict.fromkeys(chips, fault))
 
     def cut_off_chips(self, node: str, chips: Iterable[int]) -> None:
         """Break the network of chips of a node, and report it at once."""
-        fault = Fault(kind=Kind.NETWORK, level="PreSeparateNPU", code="81078603")
+        fault = ChipFault(
+            kind=ChipFaultKind.NETWORK, level="PreSeparateNPU", code="81078603"
+        )
         self.fail_chips(node, chips, fault)
 
     def recover_chips(self, node: str, chips: Iterable[int] | None = None) -> None:
@@ -470,7 +472,7 @@ class Actor:
         if self._stopping.is_set():
             self._watch.close()  # it was opened after ``close`` had looked for it
         decode = msgspec.json.Decoder(_Event).decode
-        decode_pod = msgspec.json.Decoder(Pod).decode
+        decode_pod = msgspec.json.Decoder(AssignedPod).decode
         try:
             for line in self._watch:
                 event = decode(line)
@@ -486,23 +488,23 @@ class Actor:
         finally:
             self._watch = None
 
-    def _list_pods(self, **query: str) -> tuple[list[Pod], str]:
+    def _list_pods(self, **query: str) -> tuple[list[AssignedPod], str]:
         chosen = query or {"fieldSelector": "spec.nodeName!="}
         items, version = self.client.list_all("/api/v1/pods", **chosen)
-        return msgspec.convert(items, list[Pod]), version
+        return msgspec.convert(items, list[AssignedPod]), version
 
-    def _seen_pods(self) -> Iterable[Pod]:
+    def _seen_pods(self) -> Iterable[AssignedPod]:
         """The pods that were bound before there was a machine for them."""
         return self._list_pods()[0] if self._threads else ()
 
-    def _see(self, *pods: Pod) -> None:
+    def _see(self, *pods: AssignedPod) -> None:
         """Take note of bound pods; those not served yet come to their worker."""
         for pod in [pod for pod in pods if self._note(pod)]:
             node = pod.spec.node_name
             queue = self._queues[hash(node) % len(self._queues)]
             queue.put((node, pod.metadata.uid))
 
-    def _note(self, pod: Pod) -> bool:
+    def _note(self, pod: AssignedPod) -> bool:
         """Take note of a bound pod; whether there is something to do for it."""
         uid = pod.metadata.uid
         site = self._sites.get(pod.spec.node_name)
@@ -525,7 +527,7 @@ class Actor:
             is_waiting = is_new and not was_served
             return is_waiting or (is_leaving and self._runs_pods)
 
-    def _forget(self, pod: Pod) -> None:
+    def _forget(self, pod: AssignedPod) -> None:
         site = self._sites.get(pod.spec.node_name)
         if site is None:
             return
@@ -534,7 +536,7 @@ class Actor:
             if site.drop(pod.metadata.uid):
                 self._mark([site.machine.name])
 
-    def _remember(self, site: _Site, pod: Pod) -> None:
+    def _remember(self, site: _Site, pod: AssignedPod) -> None:
         """A pod that was served before this actor was there keeps its chips."""
         named = pod.annotation(REAL) or pod.annotation(site.machine.product.resource)
         chips = _chip_ids(site.machine, named or "")
@@ -591,7 +593,7 @@ class Actor:
         return True
 
     def _answer(
-        self, site: _Site, pod: Pod, attempt: int
+        self, site: _Site, pod: AssignedPod, attempt: int
     ) -> _End | _Refusal | _Grant | bool:
         """What becomes of a pod; else whether that is over already."""
         uid = pod.metadata.uid
@@ -603,7 +605,7 @@ class Actor:
             return True
         return self._admit(site, pod, is_last=attempt == TRIES) or False
 
-    def _finish(self, pod: Pod) -> None:
+    def _finish(self, pod: AssignedPod) -> None:
         """Delete a pod for good, as a kubelet does once nothing of it runs."""
         uid = pod.metadata.uid
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
@@ -621,7 +623,7 @@ class Actor:
                     site.pods[pod.metadata.uid] = pod
 
     def _admit(
-        self, site: _Site, pod: Pod, *, is_last: bool
+        self, site: _Site, pod: AssignedPod, *, is_last: bool
     ) -> _Refusal | _Grant | None:
         """What becomes of a pod; None when it is worth another try."""
         resource = site.machine.product.resource
@@ -643,7 +645,9 @@ class Actor:
         words = f"Allocate failed due to no pod is annotated with {asked} of {resource}"
         return _Refusal("UnexpectedAdmissionError", words) if is_last else None
 
-    def _hand_out(self, site: _Site, pod: Pod, chosen: Pod, ids: list[int]) -> _Grant:
+    def _hand_out(
+        self, site: _Site, pod: AssignedPod, chosen: AssignedPod, ids: list[int]
+    ) -> _Grant:
         """Use up the annotation of *chosen* for *pod*: mostly they are the same."""
         machine, uid = site.machine, pod.metadata.uid
         named = chosen.annotation(machine.product.resource) or ""
@@ -658,7 +662,7 @@ class Actor:
         site.served.add(chosen.metadata.uid)
         return _Grant(tuple(writes.values()), chosen.metadata.uid)
 
-    def _give(self, site: _Site, pod: Pod, ids: list[int]) -> _Refusal | _Grant:
+    def _give(self, site: _Site, pod: AssignedPod, ids: list[int]) -> _Refusal | _Grant:
         """Grant the lowest chips that no pod holds and no annotation names."""
         machine, uid = site.machine, pod.metadata.uid
         gone = site.used.union(site.health.unhealthy(site.used))
@@ -674,7 +678,7 @@ class Actor:
         marks = {TIME: SERVED, **_answer(machine, pod, chips, ids)}
         return _Grant(((pod, marks),), uid)
 
-    def _grant(self, site: _Site, pod: Pod, grant: _Grant) -> None:
+    def _grant(self, site: _Site, pod: AssignedPod, grant: _Grant) -> None:
         uid = pod.metadata.uid
         try:
             for written, annotations in grant.writes:
@@ -694,7 +698,7 @@ class Actor:
                 site.drop(uid)
 
     def _note_clashes(
-        self, site: _Site, pod: Pod, named: str, chips: Collection[int]
+        self, site: _Site, pod: AssignedPod, named: str, chips: Collection[int]
     ) -> None:
         where = f"{pod.metadata.namespace}/{pod.metadata.name} on {site.machine.name}"
         if len(set(chips)) != pod.asked(site.machine.product.resource):
@@ -711,14 +715,14 @@ class Actor:
         if broken := sorted(set(site.health.unhealthy(site.used)).intersection(chips)):
             self.clashes.append(f"{where}: chips {broken} are broken")
 
-    def _annotate(self, pod: Pod, annotations: dict[str, str]) -> None:
+    def _annotate(self, pod: AssignedPod, annotations: dict[str, str]) -> None:
         """Write annotations, unless the pod is gone or another has its name."""
         change = {"metadata": {"uid": pod.metadata.uid, "annotations": annotations}}
         status, words = self.client.request("PATCH", pod.path, change)
         if status not in OK and status not in {GONE, EXISTS}:
             raise TestbedError(f"PATCH {pod.path}: {status}, {words}")
 
-    def _refuse(self, site: _Site, pod: Pod, refusal: _Refusal) -> None:
+    def _refuse(self, site: _Site, pod: AssignedPod, refusal: _Refusal) -> None:
         words = f"Pod was rejected: {refusal.words}"
         status = {"phase": "Failed", "reason": refusal.reason, "message": words}
         self._set_status(pod, status)
@@ -727,7 +731,7 @@ class Actor:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         self.failed.append(f"{name}: {refusal.reason}")
 
-    def _set_status(self, pod: Pod, status: dict[str, str]) -> None:
+    def _set_status(self, pod: AssignedPod, status: dict[str, str]) -> None:
         change = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         answer, words = self.client.request("PATCH", f"{pod.path}/status", change)
         if answer not in OK and answer not in {GONE, EXISTS}:
@@ -839,7 +843,7 @@ class Actor:
             raise TestbedError(f"DELETE {path}: {status}, {answer}")
 
 
-def _oldest(site: _Site, asked: int) -> Pod | None:
+def _oldest(site: _Site, asked: int) -> AssignedPod | None:
     """The pod that the device plugin takes the kubelet to mean."""
     resource = site.machine.product.resource
     waiting = [
@@ -855,7 +859,7 @@ def _oldest(site: _Site, asked: int) -> Pod | None:
     return min(waiting, key=_predicate_time, default=None)
 
 
-def _predicate_time(pod: Pod) -> int:
+def _predicate_time(pod: AssignedPod) -> int:
     text = pod.annotation(TIME) or ""
     return int(text) if text.isascii() and text.isdigit() else int(SERVED)
 
@@ -870,7 +874,7 @@ def _chip_ids(machine: Machine, names: str) -> list[int] | None:
 
 
 def _answer(
-    machine: Machine, pod: Pod, chips: Iterable[int], ids: Iterable[int]
+    machine: Machine, pod: AssignedPod, chips: Iterable[int], ids: Iterable[int]
 ) -> dict[str, str]:
     """The annotations that the device plugin writes, lists sorted as text."""
     chips = list(chips)

@@ -44,7 +44,7 @@ def find_chromium() -> Path | None:
 
 
 @contextmanager
-def browsing() -> Iterator["Page"]:
+def browsing() -> Iterator["Tab"]:
     """A page in a browser that ends with the block, and all its processes with it.
 
     Raises:
@@ -74,7 +74,7 @@ def browsing() -> Iterator["Page"]:
         os.close(mine)
         os.close(theirs)
         try:
-            yield Page(_Pipes(reader, writer)).attached()
+            yield Tab(_Pipes(reader, writer)).attached()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ class _Pipes:
         return message
 
 
-class Page:
+class Tab:
     """A tab.
 
     Attributes:
@@ -141,7 +141,7 @@ class Page:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = answer["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Tab", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         return self
 
@@ -178,9 +178,9 @@ class Page:
 
     def open(self, url: str) -> None:
         """Load *url* and wait until it is there."""
-        self._happened.discard("Page.loadEventFired")
-        self.call("Page.navigate", url=url)
-        self.wait(lambda: "Page.loadEventFired" in self._happened, f"{url} to load")
+        self._happened.discard("Tab.loadEventFired")
+        self.call("Tab.navigate", url=url)
+        self.wait(lambda: "Tab.loadEventFired" in self._happened, f"{url} to load")
 
     def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the page has
         """What *script* comes to on the page, as plain values."""
@@ -283,6 +283,6 @@ class Page:
             "scale": scale,
         }
         answer = self.call(
-            "Page.captureScreenshot", clip=clip, captureBeyondViewport=True
+            "Tab.captureScreenshot", clip=clip, captureBeyondViewport=True
         )
         return base64.b64decode(answer["data"])

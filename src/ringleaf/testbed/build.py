@@ -26,7 +26,7 @@ from ringleaf.testbed.source import (
     CONTROL_PLANE,
     FILES,
     MODULES,
-    Command,
+    Binary,
     Files,
     TestbedError,
     binaries,
@@ -193,7 +193,7 @@ def _running(
             child.wait()
 
 
-def missing_commands(names: Iterable[str] = COMMANDS) -> list[Command]:
+def missing_commands(names: Iterable[str] = COMMANDS) -> list[Binary]:
     """Those of the commands *names* that are not there."""
     return [COMMANDS[name] for name in names if find_command(name) is None]
 
@@ -267,7 +267,7 @@ def build(names: Iterable[str] = COMMANDS, stream: TextIO | None = None) -> None
 
 
 def _list_packages(
-    go: Path, files: list[Files], commands: list[Command], stream: TextIO
+    go: Path, files: list[Files], commands: list[Binary], stream: TextIO
 ) -> dict[str, int]:
     """Command -> the packages to compile for it and for no command before it.
 
@@ -289,7 +289,7 @@ def _list_packages(
     return found
 
 
-def _packages(go: Path, command: Command) -> set[str]:
+def _packages(go: Path, command: Binary) -> set[str]:
     """The Go packages that *command* is made of."""
     listed = subprocess.run(  # noqa: S603 - our own command
         [go, "list", "-deps", command.package],
@@ -365,7 +365,7 @@ def _fetch_go(stream: TextIO) -> Path:
     return go
 
 
-def _command_title(command: Command) -> str:
+def _command_title(command: Binary) -> str:
     return f"{command.name} {version(command.component)}"
 
 
@@ -378,7 +378,7 @@ def _log(name: str) -> Path:
 
 
 def _build_command(
-    go: Path, command: Command, progress: Progress, packages: int
+    go: Path, command: Binary, progress: Progress, packages: int
 ) -> None:
     binary = binaries(command.component) / command.name
     binary.parent.mkdir(parents=True, exist_ok=True)

@@ -31,14 +31,14 @@ _ESCAPES: Final = str.maketrans(
 )
 
 
-class Kind(StrEnum):
+class ChipFaultKind(StrEnum):
     """What is wrong with a chip; the word is the one of the report."""
 
     CARD = "CardUnhealthy"
     NETWORK = "CardNetworkUnhealthy"
 
 
-class Fault(Struct, frozen=True):
+class ChipFault(Struct, frozen=True):
     """What is wrong with one chip.
 
     Args:
@@ -50,32 +50,32 @@ class Fault(Struct, frozen=True):
 
     """
 
-    kind: Kind = Kind.CARD
+    kind: ChipFaultKind = ChipFaultKind.CARD
     level: str = "SeparateNPU"
     code: str = "80E01801"
     since_ms: int = 0
     recovering: bool = False
 
 
-def is_unhealthy(fault: Fault, *, used: bool) -> bool:
+def is_unhealthy(fault: ChipFault, *, used: bool) -> bool:
     """Whether the chip is listed as unhealthy, given whether a pod uses it."""
     harmless = {"NotHandleFault", "SubHealthFault"}
-    if fault.kind is not Kind.CARD or fault.recovering:
+    if fault.kind is not ChipFaultKind.CARD or fault.recovering:
         return False
     return fault.level not in harmless and not (
         used and fault.level == "PreSeparateNPU"
     )
 
 
-def is_network_unhealthy(fault: Fault) -> bool:
+def is_network_unhealthy(fault: ChipFault) -> bool:
     """Whether the chip is listed as cut off from the network."""
-    return fault.kind is Kind.NETWORK and fault.level != "NotHandleFault"
+    return fault.kind is ChipFaultKind.NETWORK and fault.level != "NotHandleFault"
 
 
-class Health(Struct):
+class MachineHealth(Struct):
     """What is wrong with one machine; the actor changes it as it is told to."""
 
-    faults: dict[int, Fault]
+    faults: dict[int, ChipFault]
     node_status: str = "Healthy"
     node_level: str = "SeparateFault"
     switch_status: str = "Healthy"
@@ -110,7 +110,7 @@ def check_code(inner: object) -> str:
 
 
 def device_list(
-    machine: Machine, health: Health, used: Collection[int]
+    machine: Machine, health: MachineHealth, used: Collection[int]
 ) -> dict[str, str]:
     """The lists of free and faulty chips, keys in Go's order."""
     resource = machine.product.resource
@@ -131,7 +131,7 @@ def device_list(
 
 
 def device_report(
-    machine: Machine, health: Health, used: Collection[int], now_s: int
+    machine: Machine, health: MachineHealth, used: Collection[int], now_s: int
 ) -> dict[str, Any]:
     """The device plugin's own ConfigMap."""
     inner = {"DeviceList": device_list(machine, health, used), "UpdateTime": now_s}
@@ -147,7 +147,7 @@ def device_report(
     return _config_map(f"{DEVICES}{machine.name}", "kube-system", DIRECT_LABEL, data)
 
 
-def node_report(machine: Machine, health: Health, now: str) -> dict[str, Any]:
+def node_report(machine: Machine, health: MachineHealth, now: str) -> dict[str, Any]:
     """The node daemon's own ConfigMap; it exists only while something is wrong."""
     inner = _node_entry(health)
     data = {
@@ -158,7 +158,7 @@ def node_report(machine: Machine, health: Health, now: str) -> dict[str, Any]:
 
 
 def collected_device(
-    machine: Machine, health: Health, used: Collection[int], now_s: int
+    machine: Machine, health: MachineHealth, used: Collection[int], now_s: int
 ) -> str:
     """The machine's entry in the cluster daemon's list of devices."""
     name = f"{DEVICES}{machine.name}"
@@ -175,14 +175,14 @@ def collected_device(
     )
 
 
-def collected_node(machine: Machine, health: Health, now_ms: int) -> str:
+def collected_node(machine: Machine, health: MachineHealth, now_ms: int) -> str:
     """The machine's entry in the cluster daemon's list of faulty nodes."""
     name = f"{NODES}{machine.name}"
     entry = {**_node_entry(health), "CmName": name, "UpdateTime": now_ms}
     return _entry(name, entry)
 
 
-def collected_switch(machine: Machine, health: Health, now_s: int) -> str:
+def collected_switch(machine: Machine, health: MachineHealth, now_s: int) -> str:
     """The machine's entry in the cluster daemon's list of switches."""
     name = f"{SWITCHES}{machine.name}"
     return _entry(name, {**_switch_entry(health, now_s), "CmName": name})
@@ -219,7 +219,7 @@ def _names(machine: Machine, chips: Iterable[int]) -> str:
     return ",".join(machine.chip_name(chip) for chip in chips)
 
 
-def _fault_entry(machine: Machine, chip: int, fault: Fault) -> dict[str, Any]:
+def _fault_entry(machine: Machine, chip: int, fault: ChipFault) -> dict[str, Any]:
     return {
         "fault_type": fault.kind.value,
         "npu_name": machine.chip_name(chip),
@@ -233,7 +233,7 @@ def _fault_entry(machine: Machine, chip: int, fault: Fault) -> dict[str, Any]:
     }
 
 
-def _node_entry(health: Health) -> dict[str, Any]:
+def _node_entry(health: MachineHealth) -> dict[str, Any]:
     broken = health.node_status != "Healthy"
     device = {
         "DeviceType": "PSU",
@@ -247,7 +247,7 @@ def _node_entry(health: Health) -> dict[str, Any]:
     }
 
 
-def _switch_entry(health: Health, now_s: int) -> dict[str, Any]:
+def _switch_entry(health: MachineHealth, now_s: int) -> dict[str, Any]:
     broken = health.switch_status != "Healthy"
     fault = {
         "EventType": 4,

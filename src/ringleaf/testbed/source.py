@@ -52,7 +52,7 @@ class TestbedError(Exception):
     __test__ = False
 
 
-class Command(Struct, frozen=True):
+class Binary(Struct, frozen=True):
     """A binary, the component it belongs to, and the Go package of its ``main``."""
 
     name: str
@@ -65,8 +65,8 @@ class Command(Struct, frozen=True):
         return COMPONENTS[self.component].graph
 
 
-def _commands(*rows: tuple[str, str, str]) -> Mapping[str, Command]:
-    return MappingProxyType({row[0]: Command(*row) for row in rows})
+def _commands(*rows: tuple[str, str, str]) -> Mapping[str, Binary]:
+    return MappingProxyType({row[0]: Binary(*row) for row in rows})
 
 
 COMMANDS: Final = _commands(

@@ -4,12 +4,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from ringleaf.cli.command import Argument, Option, given
+from ringleaf.cli.command import Option, Positional, given
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.options import Json, Live, Namespace, ScenarioFile, Top
+from ringleaf.cli.options import Json, LiveOptions, Namespace, ScenarioFile, Top
 from ringleaf.cli.registry import ASK, TRY, command
 
-NO_LIVE = Live()
+NO_LIVE = LiveOptions()
 
 
 class Starter(StrEnum):
@@ -29,7 +29,7 @@ class Starter(StrEnum):
 def init(
     what: Annotated[
         Starter,
-        Argument(
+        Positional(
             "WHAT",
             "scenario, cluster or conf. A scenario is a cluster with jobs, for plan "
             "and explain; a cluster has leaves and nodes, for compare and simulate; "
@@ -68,7 +68,7 @@ def init(
 def plan(
     file: Annotated[
         str | None,
-        Argument("FILE", "Scenario file, YAML or JSON; - reads standard input."),
+        Positional("FILE", "Scenario file, YAML or JSON; - reads standard input."),
     ] = None,
     *,
     filename: Annotated[
@@ -93,7 +93,7 @@ def plan(
             "creates nothing. Needs permission to create.",
         ),
     ] = False,
-    live: Live = NO_LIVE,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Decide where every job of a scenario goes.
 
@@ -112,7 +112,7 @@ def plan(
         )
     if filename:
         _refuse({"--record": record}, "a scenario, and -f brings a manifest")
-        from ringleaf.cli.submitted import plan_manifests
+        from ringleaf.cli.plan_manifest import plan_manifests
 
         return plan_manifests(
             filename,
@@ -149,7 +149,7 @@ def _refuse(options: dict[str, object], wanted: str) -> None:
 def explain(
     file: Annotated[
         str,
-        Argument(
+        Positional(
             "FILE|KIND/NAME",
             "Scenario file, - for standard input; or pod/NAME, job/NAME or "
             "podgroup/NAME of the live cluster.",
@@ -173,7 +173,7 @@ def explain(
     top: Top = 10,
     json: Json = False,
     namespace: Namespace = None,
-    live: Live = NO_LIVE,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Explain where a job goes and why, or why it is pending.
 
@@ -186,7 +186,7 @@ def explain(
     """
     is_file = file == "-" or Path(file).is_file()
     if job is None or not is_file:
-        from ringleaf.cli.standing import explain_target, target_of
+        from ringleaf.cli.explain_live import explain_target, target_of
 
         target = target_of(file, namespace or "")
         if job is None and target is not None:

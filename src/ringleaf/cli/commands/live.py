@@ -4,10 +4,10 @@ from typing import Annotated
 
 from ringleaf.cli.command import Option, given
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.options import Json, Live, Namespace, Watch
+from ringleaf.cli.options import Json, LiveOptions, Namespace, Watch
 from ringleaf.cli.registry import ASK, command
 
-NO_LIVE = Live()
+NO_LIVE = LiveOptions()
 
 
 @command(
@@ -27,7 +27,7 @@ def status(
         Option("NAME", "Namespace of that Lease.", default="any namespace"),
     ] = None,
     json: Json = False,
-    live: Live = NO_LIVE,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Show chips, queues, leaves, pending jobs and the leader.
 
@@ -39,7 +39,7 @@ def status(
 
     lead = Lead(leader_elect_resource_name, leader_elect_resource_namespace)
     if watch:
-        from ringleaf.cli.watching import watch_status
+        from ringleaf.cli.watch import watch_status
 
         return watch_status(live.cluster(), lead)
     return show_status(live.cluster(), lead, as_json=json)
@@ -72,7 +72,7 @@ def faults(
     watch: Watch = False,
     json: Json = False,
     namespace: Namespace = None,
-    live: Live = NO_LIVE,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Show faults, the pods they hit, and the repairs under way.
 
@@ -80,14 +80,14 @@ def faults(
     it, when it recovered. Faulty pods and what happens to them, jobs being
     repaired, quarantined nodes, and the eviction rate limit.
     """
-    from ringleaf.cli.faults import Wanted, show_faults, show_run
+    from ringleaf.cli.faults import FaultQuery, show_faults, show_run
 
-    wanted = Wanted(node, job, namespace or "", recovered=recovered)
+    wanted = FaultQuery(node, job, namespace or "", recovered=recovered)
     if filename is None:
         if watch:
             from ringleaf.cli.faults import Followed
             from ringleaf.cli.status import Lead
-            from ringleaf.cli.watching import watch as follow
+            from ringleaf.cli.watch import watch as follow
 
             return follow(live.cluster(), Lead("ringleaf"), Followed(wanted))
         return show_faults(live.cluster(), wanted, as_json=json)
@@ -120,7 +120,7 @@ def dump(
     json: Annotated[  # noqa: ARG001 - there is nothing else
         bool, Option("", "No effect: the output is always JSON.")
     ] = False,
-    live: Live = NO_LIVE,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Write the state of the cluster as a scenario.
 

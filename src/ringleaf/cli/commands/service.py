@@ -29,7 +29,7 @@ class Access(NamedTuple):
     context: Context = None
 
 
-class Shadow(NamedTuple):
+class ShadowOptions(NamedTuple):
     """Shadow mode, beside another scheduler."""
 
     shadow: Annotated[
@@ -67,7 +67,7 @@ class Shadow(NamedTuple):
     ] = None
 
 
-NO_ACCESS, NO_SHADOW = Access(), Shadow()
+NO_ACCESS, NO_SHADOW = Access(), ShadowOptions()
 
 
 @command(
@@ -121,7 +121,7 @@ def scheduler(
     with_summary: Annotated[
         bool, Option("", "Also do the work of summary-controller, while leading.")
     ] = False,
-    shadow: Shadow = NO_SHADOW,
+    shadow: ShadowOptions = NO_SHADOW,
 ) -> int:
     """Schedule the pods of a Kubernetes cluster.
 
@@ -135,7 +135,7 @@ def scheduler(
 
     Exit status 0 when it was asked to end, 1 when another replica leads instead.
     """
-    from ringleaf.cli.scheduler import Run, run
+    from ringleaf.cli.scheduler import SchedulerOptions, run
 
     lead = candidacy(
         leader_elect_resource_name,
@@ -143,7 +143,7 @@ def scheduler(
         leader_elect_lease_duration,
     )
     return run(
-        Run(
+        SchedulerOptions(
             kubeconfig=access.kubeconfig,
             context=access.context,
             schedulers=scheduler_name or ["ringleaf"],
@@ -162,7 +162,7 @@ def scheduler(
     )
 
 
-def _shadow(asked: Shadow) -> "ShadowRun | None":
+def _shadow(asked: ShadowOptions) -> "ShadowRun | None":
     """How the shadow is run, if there is one."""
     from ringleaf.cli.shadow import ShadowRun
 

@@ -2,29 +2,34 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ringleaf.cli.command import Argument, Option, given
+from ringleaf.cli.command import Option, Positional, given
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import (
     COMPARED,
-    Faults,
+    FaultOptions,
     Jobs,
     Json,
     Load,
-    Rules,
+    RuleOptions,
     Seed,
-    Trace,
-    Workload,
+    TraceOptions,
+    WorkloadOptions,
     known_clusters,
     known_policies,
     known_workloads,
-    wanted_of,
+    simulation_request,
 )
 from ringleaf.cli.registry import STUDY, TRY, command
 
 if TYPE_CHECKING:
-    from ringleaf.cli.fill import Asked
+    from ringleaf.cli.fill import FillRequest
 
-ANY_JOBS, ANY_TRACE, ANY_RULES, ANY_FAULTS = Workload(), Trace(), Rules(), Faults()
+DEFAULT_WORKLOAD, DEFAULT_TRACE, DEFAULT_RULES, DEFAULT_FAULTS = (
+    WorkloadOptions(),
+    TraceOptions(),
+    RuleOptions(),
+    FaultOptions(),
+)
 
 SEEDS, FILL_SEEDS = 3, 10
 FILL_DEMAND, FILL_LOAD, FILL_JOBS = 1.3, 1.1, 2000
@@ -42,15 +47,15 @@ FILL_DEMAND, FILL_LOAD, FILL_JOBS = 1.3, 1.1, 2000
 def simulate(
     scenario: Annotated[
         str | None,
-        Argument(
+        Positional(
             "SCENARIO",
             "Simulate the workload on the nodes of this scenario; the same as "
             "--cluster SCENARIO.",
         ),
     ] = None,
     *,
-    jobs: Workload = ANY_JOBS,
-    trace: Trace = ANY_TRACE,
+    jobs: WorkloadOptions = DEFAULT_WORKLOAD,
+    trace: TraceOptions = DEFAULT_TRACE,
     policy: Annotated[
         str,
         Option(
@@ -59,8 +64,8 @@ def simulate(
             known=known_policies,
         ),
     ] = "ringleaf",
-    rules: Rules = ANY_RULES,
-    faults: Faults = ANY_FAULTS,
+    rules: RuleOptions = DEFAULT_RULES,
+    faults: FaultOptions = DEFAULT_FAULTS,
     out: Annotated[
         str | None,
         Option("DIR", "Write jobs.csv, series.csv and summary.json to this folder."),
@@ -83,14 +88,14 @@ def simulate(
     from ringleaf.cli.simulate import simulate_jobs
 
     if scenario is not None:
-        if jobs.cluster != ANY_JOBS.cluster:
+        if jobs.cluster != DEFAULT_WORKLOAD.cluster:
             raise BadUse(
                 f"SCENARIO is {scenario!r} and --cluster is {jobs.cluster!r}, want one "
                 "of them; hint: leave --cluster out"
             )
         jobs = jobs._replace(cluster=scenario)
     return simulate_jobs(
-        wanted_of(jobs, trace, rules, faults, policy),
+        simulation_request(jobs, trace, rules, faults, policy),
         out=out,
         resume=resume,
         save_every_s=save_every,
@@ -183,10 +188,10 @@ def compare(
         Option("DIR", "Write PNG plots to this folder. Needs matplotlib."),
     ] = None,
     json: Json = False,
-    jobs: Workload = ANY_JOBS,
-    trace: Trace = ANY_TRACE,
-    rules: Rules = ANY_RULES,
-    faults: Faults = ANY_FAULTS,
+    jobs: WorkloadOptions = DEFAULT_WORKLOAD,
+    trace: TraceOptions = DEFAULT_TRACE,
+    rules: RuleOptions = DEFAULT_RULES,
+    faults: FaultOptions = DEFAULT_FAULTS,
 ) -> int:
     """Compare policies on the same workload.
 
@@ -229,7 +234,7 @@ def compare(
     from ringleaf.cli.compare import compare_policies
 
     return compare_policies(
-        wanted_of(jobs, trace, rules, faults, "ringleaf"),
+        simulation_request(jobs, trace, rules, faults, "ringleaf"),
         policies or [COMPARED],
         seeds=seeds or SEEDS,
         workers=workers,
@@ -242,7 +247,7 @@ def compare(
 
 
 _USED_BY_FILL: dict[str, Any] = {
-    name: getattr(ANY_JOBS, name)
+    name: getattr(DEFAULT_WORKLOAD, name)
     for name in (
         *("cluster", "product", "workload", "trace", "load", "jobs", "common", "seed"),
     )
@@ -258,14 +263,16 @@ def _refuse_with(form: str, options: dict[str, object]) -> None:
         )
 
 
-def _fill(jobs: Workload, trace: Trace, rules: Rules, demand: float) -> "Asked":
+def _fill(
+    jobs: WorkloadOptions, trace: TraceOptions, rules: RuleOptions, demand: float
+) -> "FillRequest":
     """What --fill is asked."""
-    from ringleaf.cli.fill import Asked
+    from ringleaf.cli.fill import FillRequest
     from ringleaf.simulator.preset import check
     from ringleaf.simulator.source import BadInput
 
-    wanted = wanted_of(
-        jobs._replace(load=None, jobs=None), trace, rules, ANY_FAULTS, "ringleaf"
+    wanted = simulation_request(
+        jobs._replace(load=None, jobs=None), trace, rules, DEFAULT_FAULTS, "ringleaf"
     )
     load = FILL_LOAD if jobs.load is None else jobs.load
     n_jobs = FILL_JOBS if jobs.jobs is None else jobs.jobs
@@ -273,14 +280,14 @@ def _fill(jobs: Workload, trace: Trace, rules: Rules, demand: float) -> "Asked":
         check(jobs.seed, load, n_jobs, wanted.knobs)
     except BadInput as error:
         raise BadUse(f"--{error}") from None
-    return Asked(wanted, demand, load, n_jobs)
+    return FillRequest(wanted, demand, load, n_jobs)
 
 
 @command(STUDY, "ringleaf policies", "ringleaf policies kueue-tas")
 def policies(
     name: Annotated[
         str | None,
-        Argument("NAME", "Show this policy only.", known=known_policies),
+        Positional("NAME", "Show this policy only.", known=known_policies),
     ] = None,
     *,
     json: Json = False,
@@ -304,7 +311,7 @@ def policies(
 def workloads(
     name: Annotated[
         str | None,
-        Argument(
+        Positional(
             "NAME|FILE", "A workload, or a trace: CSV or SWF.", known=known_workloads
         ),
     ] = None,
@@ -321,18 +328,18 @@ def workloads(
     load: Load = None,
     jobs: Jobs = None,
     seed: Seed = 0,
-    trace: Trace = ANY_TRACE,
+    trace: TraceOptions = DEFAULT_TRACE,
     json: Json = False,
 ) -> int:
     """List clusters and workloads, or count the jobs of one.
 
     With NAME it counts jobs by kind, size and ending, with their shares of chip-time.
     """
-    from ringleaf.cli.workloads import Asked, show_workloads
+    from ringleaf.cli.workloads import WorkloadQuery, show_workloads
 
     told = (cluster, trace.columns, load, jobs)
     of_trace = (trace.chips_each, trace.queues, trace.skip_bad)
-    if name is None and (told, trace) != ((None,) * 4, ANY_TRACE):
+    if name is None and (told, trace) != ((None,) * 4, DEFAULT_TRACE):
         raise BadUse(f"NAME is missing, want a workload; hint: {program()} workloads")
-    asked = None if name is None else Asked(name, *told, seed, *of_trace)
+    asked = None if name is None else WorkloadQuery(name, *told, seed, *of_trace)
     return show_workloads(asked, as_json=json)

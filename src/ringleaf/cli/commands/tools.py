@@ -3,14 +3,14 @@
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
-from ringleaf.cli.command import Argument, Option
+from ringleaf.cli.command import Option, Positional
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import Json
 from ringleaf.cli.registry import COMMANDS, TOOLS, command
 
 TopologyFile = Annotated[
     str,
-    Argument(
+    Positional(
         "FILE",
         "ConfigMap basic-tor-node-cm, its tor_info, or CSV; - reads standard input.",
     ),
@@ -26,7 +26,7 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-class Table(NamedTuple):
+class CsvColumns(NamedTuple):
     """CSV."""
 
     node: Annotated[
@@ -41,13 +41,13 @@ class Table(NamedTuple):
         str | None,
         Option(
             "COLUMN[,COLUMN...]",
-            "Columns that together name the leaf.",
+            "TopologyColumns that together name the leaf.",
             default="leaf, tor, switch or rack, with rooms and other wider locations",
         ),
     ] = None
 
 
-FIRST_AND_LAST = Table()
+DEFAULT_COLUMNS = CsvColumns()
 
 
 @command(
@@ -58,7 +58,7 @@ FIRST_AND_LAST = Table()
     name="topology check",
 )
 def topology_check(
-    file: TopologyFile, *, json: Json = False, table: Table = FIRST_AND_LAST
+    file: TopologyFile, *, json: Json = False, table: CsvColumns = DEFAULT_COLUMNS
 ) -> int:
     """Check a topology and draw it.
 
@@ -66,9 +66,9 @@ def topology_check(
 
     Exit status 0 when there are no problems (there may be warnings), else 1.
     """
-    from ringleaf.cli.topology import Columns, check_file
+    from ringleaf.cli.topology import TopologyColumns, check_file
 
-    return check_file(file, Columns(*table), as_json=json)
+    return check_file(file, TopologyColumns(*table), as_json=json)
 
 
 @command(
@@ -83,15 +83,15 @@ def topology_draw(
     svg: Annotated[
         str | None, Option("OUT.svg", "Also write an SVG drawing to this file.")
     ] = None,
-    table: Table = FIRST_AND_LAST,
+    table: CsvColumns = DEFAULT_COLUMNS,
 ) -> int:
     """Draw a topology: leaves as rows below the spine, slots as columns.
 
     A topology with problems is drawn as far as possible; topology check lists them.
     """
-    from ringleaf.cli.topology import Columns, draw_file
+    from ringleaf.cli.topology import TopologyColumns, draw_file
 
-    return draw_file(file, Columns(*table), svg)
+    return draw_file(file, TopologyColumns(*table), svg)
 
 
 @command(
@@ -122,16 +122,16 @@ def topology_convert(
             default="as in the file; of CSV, the largest leaf",
         ),
     ] = None,
-    table: Table = FIRST_AND_LAST,
+    table: CsvColumns = DEFAULT_COLUMNS,
 ) -> int:
     """Print a topology as a ConfigMap, its tor_info, a scenario or CSV.
 
     Exit status 1 when the topology has problems. They go to standard error, and no
     topology is printed.
     """
-    from ringleaf.cli.topology import Columns, convert_file
+    from ringleaf.cli.topology import TopologyColumns, convert_file
 
-    return convert_file(file, to.value, Columns(*table), product, leaf_size)
+    return convert_file(file, to.value, TopologyColumns(*table), product, leaf_size)
 
 
 @command(
@@ -144,7 +144,7 @@ def topology_convert(
 def check_conf(
     file: Annotated[
         str,
-        Argument(
+        Positional(
             "FILE",
             "volcano-scheduler.conf, or a ConfigMap with it; - reads standard input.",
         ),
@@ -191,7 +191,7 @@ def check_conf(
 )
 def products(
     name: Annotated[
-        str | None, Argument("NAME", "Show one product, by any of its names.")
+        str | None, Positional("NAME", "Show one product, by any of its names.")
     ] = None,
     *,
     table: Annotated[
@@ -213,7 +213,7 @@ def products(
 def replay(
     file: Annotated[
         str,
-        Argument(
+        Positional(
             "LOG", "Log of plan --record or scheduler --record; - reads standard input."
         ),
     ],
@@ -244,7 +244,7 @@ class Shell(StrEnum):
     "ringleaf completion fish > ~/.config/fish/completions/ringleaf.fish",
 )
 def completion(
-    shell: Annotated[Shell, Argument("SHELL", "bash, zsh or fish.", known=[*Shell])],
+    shell: Annotated[Shell, Positional("SHELL", "bash, zsh or fish.", known=[*Shell])],
 ) -> int:
     """Print the completion script of a shell.
 
@@ -264,10 +264,10 @@ def _names() -> list[str]:
 @command(TOOLS, "ringleaf help plan", "ringleaf help topology check", name="help")
 def show_help(
     name: Annotated[
-        str | None, Argument("COMMAND", "The command.", known=_names)
+        str | None, Positional("COMMAND", "The command.", known=_names)
     ] = None,
     more: Annotated[
-        str | None, Argument("SUBCOMMAND", "Such as check, of topology.")
+        str | None, Positional("SUBCOMMAND", "Such as check, of topology.")
     ] = None,
 ) -> int:
     """Show the help of a command."""

@@ -1,5 +1,5 @@
 """What a run comes to: every measure of docs/measures.md, by one observer."""
 
-from ringleaf.simulator.metrics.metrics import SERIES, Metrics
+from ringleaf.simulator.metrics.metrics import SERIES, RunMetrics
 
-__all__ = ["SERIES", "Metrics"]
+__all__ = ["SERIES", "RunMetrics"]

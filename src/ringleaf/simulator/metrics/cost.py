@@ -1,8 +1,7 @@
 """What deciding costs, in real seconds: never part of a result that must be the same.
 
-``Timed`` stands around a scheduler and passes everything on. Seconds are those of the
-processor: a scheduler waits for nothing while it decides, and what else the machine
-does meanwhile is not its business.
+``TimedEngine`` wraps an engine and passes everything on. Seconds are processor time: an
+engine waits for nothing while it decides, and other programs do not count.
 """
 
 import resource
@@ -18,7 +17,7 @@ import numpy as np
 from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import Bind, Instruction
 from ringleaf.framework.state import SchedulerState
-from ringleaf.simulator.trial import Scheduler
+from ringleaf.simulator.trial import SchedulingEngine
 
 PER_DOUBLING: Final = 32
 """Classes of durations for every doubling: a quantile is right to about 2 %."""
@@ -63,10 +62,10 @@ def _class_of(nanoseconds: int) -> int:
     return int(log2(max(1, nanoseconds)) * PER_DOUBLING)
 
 
-class Timed:
+class TimedEngine:
     """A scheduler whose decisions are timed (metric 13)."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: SchedulingEngine) -> None:
         self._scheduler = scheduler
         self._calls, self._gangs, self._pods = Durations(), Durations(), Durations()
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ringleaf.framework.instruction import Delete, Evict, Repaired
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.job_record import JobRecord
 from ringleaf.simulator.metrics.tally import share, spread_of
 
 HOUR_S: Final = 3600.0
@@ -15,7 +15,7 @@ REARRANGE: Final = "rearrange"
 """The action whose evictions are moves: the job starts elsewhere at once."""
 
 
-class Faults:
+class FaultMeasures:
     """Pods that were evicted or deleted, and what became of them."""
 
     def __init__(self) -> None:
@@ -29,56 +29,56 @@ class Faults:
         self._recovered = array("d")
         self.unrecovered = 0
 
-    def evicts(self, said: Evict, life: Life) -> None:
+    def evicts(self, said: Evict, record: JobRecord) -> None:
         """The scheduler asks pods to end for another job."""
         self.moved += said.action == REARRANGE
         self.evictions += said.action != REARRANGE
         self.evicted_pods += len(said.replicas)
-        life.ended_by = EVICTED
+        record.ended_by = EVICTED
 
-    def deletes(self, said: Delete, life: Life, now: float) -> None:
+    def deletes(self, said: Delete, record: JobRecord, now: float) -> None:
         """The scheduler deletes pods because of faults."""
         self.deletions += 1
         self.deleted_pods += len(said.replicas)
-        life.ended_by = FAULTY
-        if life.out_since is None:
-            life.out_since = now
+        record.ended_by = FAULTY
+        if record.out_since is None:
+            record.out_since = now
 
     def repairs(self, said: Repaired) -> None:
         """The scheduler has repaired a job, or moved it."""
         self.repaired += not said.record.moved_for
 
-    def loses(self, life: Life, seconds: float) -> None:
+    def loses(self, record: JobRecord, seconds: float) -> None:
         """Work of a job is lost."""
-        self.lost[life.ended_by or FAULTY] += life.chips * seconds
+        self.lost[record.ended_by or FAULTY] += record.chips * seconds
 
-    def stops(self, life: Life, pods: Sequence[int], now: float) -> None:
-        """Pods are gone; their places are still in *life*."""
-        if life.ended_by != EVICTED:
-            if life.out_since is None:
-                life.out_since = now
+    def stops(self, record: JobRecord, pods: Sequence[int], now: float) -> None:
+        """Pods are gone; their places are still in *record*."""
+        if record.ended_by != EVICTED:
+            if record.out_since is None:
+                record.out_since = now
             for pod in pods:
-                if pod in life.places:
-                    life.lost[pod] = life.places[pod][0]
+                if pod in record.places:
+                    record.lost[pod] = record.places[pod][0]
 
-    def starts(self, life: Life, placements: Sequence[Placement]) -> None:
-        """Pods are placed, and stand in *life*."""
+    def starts(self, record: JobRecord, placements: Sequence[Placement]) -> None:
+        """Pods are placed, and stand in *record*."""
         for each in placements:
-            before = life.lost.pop(each.replica, None)
+            before = record.lost.pop(each.replica, None)
             if before is not None:
                 self.returned += 1
-                self.in_place += life.places[each.replica][0] == before
+                self.in_place += record.places[each.replica][0] == before
 
-    def whole(self, life: Life, now: float) -> None:
+    def whole(self, record: JobRecord, now: float) -> None:
         """No pod of the job is away any more."""
-        life.ended_by = ""
-        if life.out_since is not None:
-            self._recovered.append(now - life.out_since)
-            life.out_since = None
+        record.ended_by = ""
+        if record.out_since is not None:
+            self._recovered.append(now - record.out_since)
+            record.out_since = None
 
-    def ends(self, life: Life) -> None:
+    def ends(self, record: JobRecord) -> None:
         """A job is over, or the run is, before it recovered."""
-        self.unrecovered += life.out_since is not None
+        self.unrecovered += record.out_since is not None
 
     def plain(self) -> dict[str, Any]:
         """The parts of metric 12 that come of faults and evictions."""

@@ -20,8 +20,8 @@ import numpy as np
 
 from ringleaf.model.job_labels import FOUNDATION_FROM
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.simulator.metrics.floor import Floor
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.chip_usage import ChipUsage
+from ringleaf.simulator.metrics.job_record import JobRecord
 from ringleaf.simulator.metrics.tally import Floats, share, spread_of
 from ringleaf.simulator.uplinks import Uplinks
 
@@ -33,7 +33,7 @@ _GANGS: Final = np.array(GANGS)
 class Room:
     """Wholly free nodes under each leaf, and the gangs that they could hold."""
 
-    def __init__(self, floor: Floor, settings: Settings) -> None:
+    def __init__(self, floor: ChipUsage, settings: Settings) -> None:
         nodes = floor.nodes
         usual = Counter(node.product for node in nodes if node.chips).most_common(1)
         self.product = usual[0][0] if usual else None
@@ -250,9 +250,11 @@ def _large_with_small(rests: list[int], gang: int) -> int:
 class Spine:
     """Jobs that cross leaves, and where they meet."""
 
-    def __init__(self, floor: Floor, room: Room, uplinks: Uplinks, cap: int) -> None:
+    def __init__(
+        self, floor: ChipUsage, room: Room, uplinks: Uplinks, cap: int
+    ) -> None:
         self._floor, self._room, self.uplinks, self.cap = floor, room, uplinks, cap
-        self._on: list[dict[str, Life]] = [{} for _leaf in room.under]
+        self._on: list[dict[str, JobRecord]] = [{} for _leaf in room.under]
         """The jobs that cross each leaf."""
         self.over_one = 0
         """Over all leaves, jobs that cross it beyond the first."""
@@ -268,13 +270,13 @@ class Spine:
         self._ratios = array("d")
         self.worst_degree = 1
 
-    def began(self, life: Life) -> None:
+    def began(self, record: JobRecord) -> None:
         """A job that counts has started for the first time."""
         self.jobs += 1
-        self.chips += life.chips
-        if len(life.places) == 1:
+        self.chips += record.chips
+        if len(record.places) == 1:
             return
-        nodes = life.nodes
+        nodes = record.nodes
         if len(nodes) == 1:
             return
         self.gangs += 1
@@ -287,31 +289,33 @@ class Spine:
             self.crossed += 1
             self.avoidable += len(nodes) <= self._room.size
 
-    def moved(self, life: Life, lives: dict[str, Life]) -> None:
+    def moved(self, record: JobRecord, records: dict[str, JobRecord]) -> None:
         """Pods of a job of several came or went."""
-        nodes = life.nodes
+        nodes = record.nodes
         leaf = self._room.leaf
         under = Counter(leaf[node] for node in nodes if leaf[node] >= 0)
         now = dict(under) if len(under) > 1 else {}
-        before = life.leaves
+        before = record.leaves
         if not now and not before:
             return
-        if not life.crossed:
-            life.crossed = True
-            self.ever += life.counted
-            self.chips_ever += life.counted * life.chips
+        if not record.crossed:
+            record.crossed = True
+            self.ever += record.counted
+            self.chips_ever += record.counted * record.chips
         for gone in before.keys() - now.keys():
-            self._leave(life, gone)
+            self._leave(record, gone)
         for new in sorted(now.keys() - before.keys()):
-            self._enter(life, new)
-        life.leaves = now
+            self._enter(record, new)
+        record.leaves = now
         names = [self._floor.nodes[node].name for node in nodes]
         changed = (
-            self.uplinks.come(life.name, names) if now else self.uplinks.go(life.name)
+            self.uplinks.come(record.name, names)
+            if now
+            else self.uplinks.go(record.name)
         )
-        self._weigh(changed | {life.name}, lives)
+        self._weigh(changed | {record.name}, records)
 
-    def _enter(self, life: Life, leaf: int) -> None:
+    def _enter(self, record: JobRecord, leaf: int) -> None:
         on = self._on[leaf]
         n = len(on)
         self.over_one += n >= 1
@@ -319,25 +323,25 @@ class Spine:
         if n == 1:
             self._risk(next(iter(on.values())))
         if n:
-            self._risk(life)
-        on[life.name] = life
+            self._risk(record)
+        on[record.name] = record
         self._room.cross(leaf, 1)
 
-    def _leave(self, life: Life, leaf: int) -> None:
+    def _leave(self, record: JobRecord, leaf: int) -> None:
         on = self._on[leaf]
-        del on[life.name]
+        del on[record.name]
         self.over_one -= len(on) >= 1
         self.over_cap -= len(on) >= self.cap
         self._room.cross(leaf, -1)
 
-    def _risk(self, life: Life) -> None:
-        if not life.at_risk:
-            life.at_risk = True
-            if life.counted:
+    def _risk(self, record: JobRecord) -> None:
+        if not record.at_risk:
+            record.at_risk = True
+            if record.counted:
                 self.at_risk += 1
-                self.chips_at_risk += life.chips
+                self.chips_at_risk += record.chips
 
-    def _weigh(self, jobs: set[str], lives: dict[str, Life]) -> None:
+    def _weigh(self, jobs: set[str], records: dict[str, JobRecord]) -> None:
         """Count anew the chips of *jobs* by their degree of contention."""
         for job in jobs:
             if job in self._degree:
@@ -345,7 +349,7 @@ class Spine:
                 self.slow[degree] -= chips
                 if not self.slow[degree]:
                     del self.slow[degree]
-            degree, chips = self.uplinks.degree(job), lives[job].held
+            degree, chips = self.uplinks.degree(job), records[job].held
             if degree > 1 and chips:
                 self._degree[job] = degree, chips
                 self.slow[degree] = self.slow.get(degree, 0) + chips

@@ -1,4 +1,4 @@
-"""The observer that holds all measures. Start reading at ``Metrics.passes``.
+"""The observer that holds all measures. Start reading at ``RunMetrics.passes``.
 
 Levels are steps over time, so their areas are exact: before time goes by they are
 brought up to date, and then multiplied with the time. Only what changed is counted
@@ -20,18 +20,22 @@ from ringleaf.framework.instruction import (
 from ringleaf.model.job import Job
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.metrics.faults import HOUR_S, Faults
-from ringleaf.simulator.metrics.floor import Floor
+from ringleaf.simulator.metrics.chip_usage import ChipUsage
+from ringleaf.simulator.metrics.faults import HOUR_S, FaultMeasures
+from ringleaf.simulator.metrics.job_record import JobRecord
 from ringleaf.simulator.metrics.leaves import GANGS, Room, Spine, cap_of
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.pending_causes import (
+    PENDING_CAUSES,
+    PendingCauses,
+    shares,
+)
 from ringleaf.simulator.metrics.series import Series
 from ringleaf.simulator.metrics.superpods import SuperPods
 from ringleaf.simulator.metrics.tally import Areas, Floats, share
 from ringleaf.simulator.metrics.waits import Waits
-from ringleaf.simulator.metrics.why import BLAMES, Why, shares
 from ringleaf.simulator.metrics.wiring import Mix, most_in_pods, typical_mixes
-from ringleaf.simulator.optimum import Ground, best_placement
-from ringleaf.simulator.trial import Scheduler, Trial, Work
+from ringleaf.simulator.optimum import LeafCapacity, best_placement
+from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 from ringleaf.simulator.uplinks import (
     COMMUNICATION,
     WORST_COMMUNICATION,
@@ -65,8 +69,8 @@ LEVELS: Final = (
     "slowed_worst",
     "short_superpods",
     "frag_wait",
-    *(f"{blame}_jobs" for blame in BLAMES),
-    *(f"{blame}_chips" for blame in BLAMES),
+    *(f"{blame}_jobs" for blame in PENDING_CAUSES),
+    *(f"{blame}_chips" for blame in PENDING_CAUSES),
     *(f"x_free_{k}" for k in GANGS),
     *(f"x_one_leaf_{k}" for k in GANGS),
     "incomplete",
@@ -93,7 +97,7 @@ SERIES: Final = (
 """The columns of the rows over time."""
 
 
-class Metrics:
+class RunMetrics:
     """Every measure of a run but what deciding costs.
 
     Args:
@@ -105,24 +109,24 @@ class Metrics:
     def __init__(self, communication: float = COMMUNICATION) -> None:
         self._communication = communication
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
         workload, settings = trial.workload, trial.conf.settings
         self._scheduler = scheduler
         self._communication = trial.contention or self._communication
-        mixes: dict[Any, Mix] = dict(typical_mixes(workload.works()))
-        floor = self._floor = Floor(trial.site.nodes, mixes)
+        mixes: dict[Any, Mix] = dict(typical_mixes(workload.job_specs()))
+        floor = self._floor = ChipUsage(trial.site.nodes, mixes)
         self._room = Room(floor, settings)
         uplinks = Uplinks(trial.site.nodes)
         self._spine = Spine(floor, self._room, uplinks, cap_of(settings))
         self._superpods = SuperPods(floor, self._room.leaf, settings)
         self._waits = Waits(floor.chips)
-        self._why = Why(floor)
-        self._faults = Faults()
+        self._why = PendingCauses(floor)
+        self._faults = FaultMeasures()
         self._areas = Areas(LEVELS)
         self._series = Series(workload.span_s)
         self._series.begin(self._areas.area)
-        self._lives: dict[str, Life] = {}
+        self._records: dict[str, JobRecord] = {}
         self._warm = int(WARM_UP * workload.n_jobs)
         self._last = workload.n_jobs - 1
         self._from: tuple[float, Floats] | None = None
@@ -234,47 +238,49 @@ class Metrics:
 
     # Jobs.
 
-    def arrives(self, work: Work, now: float) -> None:
+    def arrives(self, spec: JobSpec, now: float) -> None:
         """A job is submitted."""
         number = self._waits.arrived
         if number == self._warm:
             self._from = now, self._areas.area.copy()
         if number == self._last:
             self._to = now, self._areas.area.copy()
-        life = Life(work, number, now, counted=number >= self._warm)
-        self._lives[life.name] = life
-        self._waits.arrives(life)
-        self._why.waits(life)
+        record = JobRecord(spec, number, now, counted=number >= self._warm)
+        self._records[record.name] = record
+        self._waits.arrives(record)
+        self._why.waits(record)
         self._changed = True
 
-    def starts(self, work: Work, placements: Sequence[Placement], now: float) -> None:
+    def starts(
+        self, spec: JobSpec, placements: Sequence[Placement], now: float
+    ) -> None:
         """Pods of a job are placed."""
-        life = self._lives[work.job.name]
-        held = life.held
-        self._take(life, placements)
+        record = self._records[spec.job.name]
+        held = record.held
+        self._take(record, placements)
         self._changed = True
-        places, came = life.places, {each.replica for each in placements}
-        if life.started is None:
-            if len(places.keys() | came) < life.job.effective_min:
-                self._incomplete += life.held - held
+        places, came = record.places, {each.replica for each in placements}
+        if record.started is None:
+            if len(places.keys() | came) < record.job.effective_min:
+                self._incomplete += record.held - held
                 return
             self._incomplete -= held
-        if life.away:
-            life.away -= came
-        if life.lost:
-            self._faults.starts(life, placements)
-        if not life.away:
-            self._why.stops_waiting(life)
-            if life.ended_by or life.out_since is not None:
-                self._faults.whole(life, now)
-        if len(places) > 1 or life.leaves:
-            self._spine.moved(life, self._lives)
-        if life.started is None and places:
-            self._begins(life, placements, now)
+        if record.away:
+            record.away -= came
+        if record.lost:
+            self._faults.starts(record, placements)
+        if not record.away:
+            self._why.stops_waiting(record)
+            if record.ended_by or record.out_since is not None:
+                self._faults.whole(record, now)
+        if len(places) > 1 or record.leaves:
+            self._spine.moved(record, self._records)
+        if record.started is None and places:
+            self._begins(record, placements, now)
 
-    def _take(self, life: Life, placements: Sequence[Placement]) -> None:
+    def _take(self, record: JobRecord, placements: Sequence[Placement]) -> None:
         """Pods of a job hold chips."""
-        places, floor = life.places, self._floor
+        places, floor = record.places, self._floor
         for each in placements:
             node = floor.index.get(each.node)
             if node is None:
@@ -282,20 +288,22 @@ class Metrics:
             mask = mask_of(each.chips)
             if each.replica in places:
                 floor.give(*places[each.replica])
-                life.held -= places[each.replica][1].bit_count()
+                record.held -= places[each.replica][1].bit_count()
             places[each.replica] = node, mask
-            life.held += len(each.chips)
+            record.held += len(each.chips)
             floor.take(node, mask)
             self._look_at_chips(node, each.chips)
 
-    def _begins(self, life: Life, placements: Sequence[Placement], now: float) -> None:
+    def _begins(
+        self, record: JobRecord, placements: Sequence[Placement], now: float
+    ) -> None:
         """A job starts for the first time."""
-        life.started = now
-        self._waits.starts(life, now)
-        if life.counted:
-            self._spine.began(life)
-        if len(life.places) > 1:
-            self._superpods.began(life, placements)
+        record.started = now
+        self._waits.starts(record, now)
+        if record.counted:
+            self._spine.began(record)
+        if len(record.places) > 1:
+            self._superpods.began(record, placements)
 
     def _look_at_chips(self, node: int, chips: tuple[int, ...]) -> None:
         """Metric 5, of one pod."""
@@ -306,44 +314,44 @@ class Metrics:
             self._spread_pods += 1
             self._hops += found.hops / found.pairs
 
-    def stops(self, work: Work, pods: Sequence[int], why: str, now: float) -> None:
+    def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
         """Pods of a job are gone before its end."""
         del why  # what the scheduler said is more exact
-        life = self._lives[work.job.name]
-        self._faults.stops(life, pods, now)
-        held = life.held
+        record = self._records[spec.job.name]
+        self._faults.stops(record, pods, now)
+        held = record.held
         for pod in pods:
-            place = life.places.pop(pod, None)
+            place = record.places.pop(pod, None)
             if place is not None:
                 self._floor.give(*place)
-                life.held -= place[1].bit_count()
-                life.away.add(pod)
-        if life.started is None:
-            self._incomplete -= held - life.held
-        if life.leaves:
-            self._spine.moved(life, self._lives)
-        self._why.waits(life)
+                record.held -= place[1].bit_count()
+                record.away.add(pod)
+        if record.started is None:
+            self._incomplete -= held - record.held
+        if record.leaves:
+            self._spine.moved(record, self._records)
+        self._why.waits(record)
         self._changed = True
 
-    def loses(self, work: Work, seconds: float, now: float) -> None:
+    def loses(self, spec: JobSpec, seconds: float, now: float) -> None:
         """A job that ran no longer does; so many seconds of its work are lost."""
         del now
-        self._faults.loses(self._lives[work.job.name], seconds)
+        self._faults.loses(self._records[spec.job.name], seconds)
 
-    def ends(self, work: Work, now: float) -> None:
+    def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over, and all its pods are gone."""
-        life = self._lives[work.job.name]
+        record = self._records[spec.job.name]
         floor = self._floor
-        for node, mask in life.places.values():
+        for node, mask in record.places.values():
             floor.give(node, mask)
-        life.places = {}
-        life.held = 0
-        if life.leaves:
-            self._spine.moved(life, self._lives)
-        self._why.stops_waiting(life)
-        self._waits.ends(life, now)
-        self._faults.ends(life)
-        del self._lives[life.name]
+        record.places = {}
+        record.held = 0
+        if record.leaves:
+            self._spine.moved(record, self._records)
+        self._why.stops_waiting(record)
+        self._waits.ends(record, now)
+        self._faults.ends(record)
+        del self._records[record.name]
         self._changed = True
 
     # What the scheduler says.
@@ -354,33 +362,33 @@ class Metrics:
             case Report():
                 self._reports(said)
             case Evict():
-                self._faults.evicts(said, self._lives[said.job])
+                self._faults.evicts(said, self._records[said.job])
             case Delete():
-                self._faults.deletes(said, self._lives[said.job], now)
+                self._faults.deletes(said, self._records[said.job], now)
             case Repaired():
                 self._faults.repairs(said)
             case _:
                 pass
 
     def _reports(self, said: Report) -> None:
-        life = self._lives.get(said.job)
-        if life is None:
+        record = self._records.get(said.job)
+        if record is None:
             return
         if said.verdict is Verdict.INVALID:
             self._invalid += 1
-            self._why.stops_waiting(life)
-            del self._lives[said.job]
+            self._why.stops_waiting(record)
+            del self._records[said.job]
         else:
-            self._why.said(said, life, len(self._scheduler.view.cluster))
+            self._why.said(said, record, len(self._scheduler.view.cluster))
         self._changed = True
 
     def finish(self, now: float) -> None:
         """Nothing more happens."""
         self._end = now, self._areas.area.copy()
         self._series.finish(now, self._areas.area)
-        self._waits.finish(self._lives.values(), now, self._why.causes)
-        for life in self._lives.values():
-            self._faults.ends(life)
+        self._waits.finish(self._records.values(), now, self._why.causes)
+        for record in self._records.values():
+            self._faults.ends(record)
 
     # What could be.
 
@@ -392,8 +400,8 @@ class Metrics:
         Needs the extra ``optimum``.
         """
         floor, room = self._floor, self._room
-        waiting = sorted(self._why.waiting, key=lambda life: life.number)
-        own = [life.job for life in waiting if life.job.product == room.product]
+        waiting = sorted(self._why.waiting, key=lambda record: record.number)
+        own = [record.job for record in waiting if record.job.product == room.product]
         size = room.product.chips if room.product is not None else 0
         able = [job for job in own if job.chips == size or _is_small(job)][:most]
         gangs = [job.replicas for job in able if job.chips == size]
@@ -401,7 +409,7 @@ class Metrics:
         taken = 0
         if min(gangs, default=room.nodes + 1) <= room.nodes:
             free, crossed = room.under or [room.nodes], room.crossing or [0]
-            ground = Ground(tuple(free), tuple(crossed), cap or self._spine.cap)
+            ground = LeafCapacity(tuple(free), tuple(crossed), cap or self._spine.cap)
             taken = best_placement(ground, gangs).nodes
         more = size * taken
         if room.product is not None and small:
@@ -533,8 +541,8 @@ class Metrics:
 
     def _blames(self, area: dict[str, float], span: float) -> dict[str, Any]:
         """Metric 11."""
-        jobs = {blame.value: area[f"{blame}_jobs"] for blame in BLAMES}
-        chips = {blame.value: area[f"{blame}_chips"] for blame in BLAMES}
+        jobs = {blame.value: area[f"{blame}_jobs"] for blame in PENDING_CAUSES}
+        chips = {blame.value: area[f"{blame}_chips"] for blame in PENDING_CAUSES}
         return {
             "jobs": shares(jobs),
             "chips": shares(chips),

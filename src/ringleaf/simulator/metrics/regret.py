@@ -3,9 +3,9 @@
 from array import array
 from typing import Any, Final
 
-from ringleaf.simulator.metrics.metrics import Metrics
+from ringleaf.simulator.metrics.metrics import RunMetrics
 from ringleaf.simulator.metrics.tally import spread_of
-from ringleaf.simulator.trial import Scheduler, Trial
+from ringleaf.simulator.trial import SchedulingEngine, Trial
 
 EVERY: Final = 100
 """Look at one in so many of the moments at which a job is pending."""
@@ -13,7 +13,7 @@ MOST: Final = 60
 """Jobs that wait of which the best are chosen, at most."""
 
 
-class Regret(Metrics):
+class Regret(RunMetrics):
     """All measures, and what was left lying; needs the extra ``optimum``.
 
     Args:
@@ -25,7 +25,7 @@ class Regret(Metrics):
         super().__init__()
         self._every = every
 
-    def begin(self, trial: Trial, scheduler: Scheduler) -> None:
+    def begin(self, trial: Trial, scheduler: SchedulingEngine) -> None:
         """A run begins."""
         super().begin(trial, scheduler)
         self._moments = 0

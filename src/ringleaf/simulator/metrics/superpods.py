@@ -8,8 +8,8 @@ from typing import Any, Final
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
-from ringleaf.simulator.metrics.floor import Floor
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.chip_usage import ChipUsage
+from ringleaf.simulator.metrics.job_record import JobRecord
 from ringleaf.simulator.metrics.tally import spread_of
 
 PIPELINE, DATA = 0.5, 0.5
@@ -20,7 +20,9 @@ NOWHERE: Final = -1
 class SuperPods:
     """Free nodes of every SuperPoD, and how jobs are spread over them."""
 
-    def __init__(self, floor: Floor, leaf: Sequence[int], settings: Settings) -> None:
+    def __init__(
+        self, floor: ChipUsage, leaf: Sequence[int], settings: Settings
+    ) -> None:
         nodes = floor.nodes
         self._floor, self._settings = floor, settings
         self._of = [NOWHERE if n.superpod is None else n.superpod for n in nodes]
@@ -52,26 +54,26 @@ class SuperPods:
         self._free[superpod] = before + by
         self.short += (before + by < least) - (before < least)
 
-    def began(self, life: Life, placements: Sequence[Placement]) -> None:
+    def began(self, record: JobRecord, placements: Sequence[Placement]) -> None:
         """A job of several pods has started for the first time."""
-        nodes = life.nodes
+        nodes = record.nodes
         if len(nodes) == 1:
             return
-        blocks = blocks_of(life.job, placements)
-        groups = [[life.places[n][0] for n in block] for block in blocks]
+        blocks = blocks_of(record.job, placements)
+        groups = [[record.places[n][0] for n in block] for block in blocks]
         used = {self._of[node] for node in nodes}
         if NOWHERE in used:  # in no SuperPoD; what it is spread over are leaves
-            if life.counted and NOWHERE not in {self._leaf[node] for node in nodes}:
+            if record.counted and NOWHERE not in {self._leaf[node] for node in nodes}:
                 self._spread.append(_spread_of(groups, self._leaf))
             return
         self.jobs += 1
         self.breaches += sum(
             self._free[each] < self._settings.reserve_nodes for each in used
         )
-        if life.job.sp_block is not None:
+        if record.job.sp_block is not None:
             self.blocks += len(groups)
             self.split += sum(len({self._of[n] for n in own}) > 1 for own in groups)
-        if life.counted:
+        if record.counted:
             least = ceil(len(nodes) / self._settings.superpod_size)
             self._excess.append(len(used) - least)
             self._spread.append(_spread_of(groups, self._of))

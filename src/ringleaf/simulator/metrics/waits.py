@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.job_record import JobRecord
+from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES, PendingCause
 from ringleaf.simulator.metrics.tally import spread_of
-from ringleaf.simulator.metrics.why import BLAMES, Blame
 
 BUCKETS: Final = (
     ("1", 1),
@@ -46,10 +46,10 @@ class Groups:
         self._codes: dict[tuple[str, str, str], int] = {}
         self._code = array("H")
 
-    def add(self, life: Life, *values: float) -> None:
+    def add(self, record: JobRecord, *values: float) -> None:
         """The numbers of one job."""
-        job, codes = life.job, self._codes
-        key = bucket_of(life.chips), job.queue, life.work.kind
+        job, codes = record.job, self._codes
+        key = bucket_of(record.chips), job.queue, record.spec.kind
         code = codes.get(key)
         if code is None:
             code = codes[key] = len(codes)
@@ -102,7 +102,7 @@ class Waits:
         self.longest_unstarted = 0.0
         self._unstarted_chips: list[int] = []
         """Chips of each of those jobs."""
-        self._causes: Counter[Blame] = Counter()
+        self._causes: Counter[PendingCause] = Counter()
         """What holds each of them back at the end."""
         self._unstarted: dict[str, list[float]] = {}
         """Size -> when each of them arrived that counts."""
@@ -113,56 +113,56 @@ class Waits:
         """Chip-seconds of the work of jobs that ended."""
         self.endings: dict[str, int] = {}
 
-    def arrives(self, life: Life) -> None:
+    def arrives(self, record: JobRecord) -> None:
         """A job is submitted."""
         if self.first_arrival is None:
-            self.first_arrival = life.arrived
-        self.last_arrival = life.arrived
+            self.first_arrival = record.arrived
+        self.last_arrival = record.arrived
         self.arrived += 1
-        self.counted += life.counted
-        self.large += life.chips > self._large
+        self.counted += record.counted
+        self.large += record.chips > self._large
 
-    def starts(self, life: Life, now: float) -> None:
+    def starts(self, record: JobRecord, now: float) -> None:
         """A job starts for the first time."""
-        wait = now - life.arrived
+        wait = now - record.arrived
         self.started += 1
-        if life.counted:
-            self._starts.add(life, wait)
-        if life.chips > self._large:
+        if record.counted:
+            self._starts.add(record, wait)
+        if record.chips > self._large:
             self.starving = max(self.starving, wait)
 
-    def ends(self, life: Life, now: float) -> None:
+    def ends(self, record: JobRecord, now: float) -> None:
         """A job is over."""
-        work = life.work
-        self.endings[work.ending.value] = self.endings.get(work.ending.value, 0) + 1
+        spec = record.spec
+        self.endings[spec.ending.value] = self.endings.get(spec.ending.value, 0) + 1
         self.last_end = now
-        if life.started is None:
+        if record.started is None:
             return
         self.ended += 1
-        self.work_done += life.chips * work.runs_s
-        if life.counted:
-            took = now - life.arrived
-            slow = max(1.0, took / max(work.runs_s, SHORTEST_S))
-            self._ends.add(life, took, slow)
+        self.work_done += record.chips * spec.runs_s
+        if record.counted:
+            took = now - record.arrived
+            slow = max(1.0, took / max(spec.runs_s, SHORTEST_S))
+            self._ends.add(record, took, slow)
 
     def finish(
         self,
-        left: Iterable[Life],
+        left: Iterable[JobRecord],
         now: float,
-        causes: Callable[[Iterable[Life]], Counter[Blame]],
+        causes: Callable[[Iterable[JobRecord]], Counter[PendingCause]],
     ) -> None:
         """Nothing more happens; *left* are jobs that are still there."""
-        never = [life for life in left if life.started is None]
+        never = [record for record in left if record.started is None]
         self._causes = causes(never)
-        for life in never:
-            wait = now - life.arrived
+        for record in never:
+            wait = now - record.arrived
             self.unstarted += 1
             self.longest_unstarted = max(self.longest_unstarted, wait)
-            self._unstarted_chips.append(life.chips)
-            if life.counted:
-                size = bucket_of(life.chips)
-                self._unstarted.setdefault(size, []).append(life.arrived)
-            if life.chips > self._large:
+            self._unstarted_chips.append(record.chips)
+            if record.counted:
+                size = bucket_of(record.chips)
+                self._unstarted.setdefault(size, []).append(record.arrived)
+            if record.chips > self._large:
                 self.starving = max(self.starving, wait)
 
     def jobs(self) -> dict[str, Any]:
@@ -177,7 +177,9 @@ class Waits:
             "longest_unstarted_s": self.longest_unstarted if self.unstarted else None,
             "smallest_unstarted_chips": min(self._unstarted_chips, default=None),
             "largest_unstarted_chips": max(self._unstarted_chips, default=None),
-            "unstarted_causes": {cause.value: self._causes[cause] for cause in BLAMES},
+            "unstarted_causes": {
+                cause.value: self._causes[cause] for cause in PENDING_CAUSES
+            },
         }
 
     def plain(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ringleaf.model.mask import full_mask
 from ringleaf.model.product import Product
-from ringleaf.simulator.trial import Work
+from ringleaf.simulator.trial import JobSpec
 
 SIZES: Final = (1, 2, 4, 8, 16)
 """Chips of a pod in the typical mix."""
@@ -26,12 +26,12 @@ Mix = Mapping[int, int]
 """Chips of a pod -> how many such pods there are."""
 
 
-def typical_mixes(works: Iterable[Work]) -> dict[Product, dict[int, int]]:
+def typical_mixes(job_specs: Iterable[JobSpec]) -> dict[Product, dict[int, int]]:
     """Product -> the pods of the first jobs by their chips, rounded up to a size."""
     found: dict[Product, dict[int, int]] = {}
-    for work in islice(works, SAMPLE):
-        job = work.job
-        for chips, pods in chips_by_pod(work):
+    for spec in islice(job_specs, SAMPLE):
+        job = spec.job
+        for chips, pods in chips_by_pod(spec):
             sizes = [q for q in SIZES if q >= min(chips, SIZES[-1])]
             if 0 < sizes[0] <= job.product.chips and chips:
                 mix = found.setdefault(job.product, {})
@@ -39,9 +39,9 @@ def typical_mixes(works: Iterable[Work]) -> dict[Product, dict[int, int]]:
     return found
 
 
-def chips_by_pod(work: Work) -> Iterable[tuple[int, int]]:
+def chips_by_pod(spec: JobSpec) -> Iterable[tuple[int, int]]:
     """Chips of one pod, and how many such pods there are, role by role."""
-    job = work.job
+    job = spec.job
     if not job.roles:
         return ((job.chips, job.replicas),)
     return tuple((role.chips, role.replicas) for role in job.roles)
@@ -113,7 +113,7 @@ class Waste(dict[int, int]):
         return found
 
 
-class Hold(Struct, frozen=True):
+class PodWiring(Struct, frozen=True):
     """What the chips of one pod are to each other.
 
     Args:
@@ -128,16 +128,16 @@ class Hold(Struct, frozen=True):
     pairs: int
 
 
-class Holds(dict[tuple[int, ...], Hold]):
+class PodWirings(dict[tuple[int, ...], PodWiring]):
     """Chips of a pod -> what they are to each other, on nodes of one product."""
 
     def __init__(self, product: Product) -> None:
         super().__init__()
         self.product = product
 
-    def __missing__(self, chips: tuple[int, ...]) -> Hold:
+    def __missing__(self, chips: tuple[int, ...]) -> PodWiring:
         between = [self._hops(a, b) for a, b in combinations(chips, 2)]
-        found = Hold(self._is_torn(chips), sum(between), len(between))
+        found = PodWiring(self._is_torn(chips), sum(between), len(between))
         self[chips] = found
         return found
 

@@ -25,11 +25,11 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Network
 from ringleaf.model.product import Product
-from ringleaf.simulator.metrics.floor import Floor
-from ringleaf.simulator.metrics.life import Life
+from ringleaf.simulator.metrics.chip_usage import ChipUsage
+from ringleaf.simulator.metrics.job_record import JobRecord
 
 
-class Blame(StrEnum):
+class PendingCause(StrEnum):
     """What holds a job back."""
 
     CAPACITY = "capacity"
@@ -39,10 +39,16 @@ class Blame(StrEnum):
     ORDER = "order"
 
 
-BLAMES: Final = tuple(Blame)
+PENDING_CAUSES: Final = tuple(PendingCause)
 UNSAID: Final = ""
 """Nothing was said of the job."""
-_SAID: Final = (Blame.FRAGMENTATION, Blame.RULE, Blame.QUOTA, Blame.ORDER, UNSAID)
+_SAID: Final = (
+    PendingCause.FRAGMENTATION,
+    PendingCause.RULE,
+    PendingCause.QUOTA,
+    PendingCause.ORDER,
+    UNSAID,
+)
 
 RULED_OUT: Final = (Reason.LEAF_CLOSED, Reason.NOT_WIRED_TOGETHER)
 """Nodes that have the chips, and a rule refuses them."""
@@ -52,17 +58,17 @@ Sizes = dict[int, int]
 """Chips of jobs -> how many such jobs wait."""
 
 
-def blame_of(said: Report, life: Life, n_nodes: int) -> str:
+def pending_cause(said: Report, record: JobRecord, n_nodes: int) -> str:
     """What a report blames, as far as it does: ``UNSAID`` if it says nothing new."""
     if said.verdict in _OF_CHIPS:
-        return Blame.FRAGMENTATION
+        return PendingCause.FRAGMENTATION
     if said.verdict is not Verdict.WAITING:
         return UNSAID
     if said.behind:
-        return Blame.ORDER
+        return PendingCause.ORDER
     if not said.reasons and not said.missing:
-        return Blame.QUOTA
-    job = life.job
+        return PendingCause.QUOTA
+    job = record.job
     refused = sum(said.reasons.get(reason, 0) for reason in RULED_OUT)
     fitting = n_nodes - sum(said.reasons.values())
     if (
@@ -70,16 +76,16 @@ def blame_of(said: Report, life: Life, n_nodes: int) -> str:
         and job.network is not Network.NONE
         and fitting >= job.min_chip_pods
     ):
-        return Blame.RULE
-    return Blame.RULE if refused >= said.missing else Blame.FRAGMENTATION
+        return PendingCause.RULE
+    return PendingCause.RULE if refused >= said.missing else PendingCause.FRAGMENTATION
 
 
-class Crowd:
+class PendingGroup:
     """The jobs that wait for one product, by what was said of them and by size."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, Sizes] = {said: {} for said in _SAID}
-        self.found: dict[Blame, tuple[int, int]] = {}
+        self.found: dict[PendingCause, tuple[int, int]] = {}
         """Blame -> jobs and chips, as last counted."""
         self._between = (0, 0)
         """For which numbers of free chips that is right."""
@@ -94,7 +100,7 @@ class Crowd:
             del sizes[chips]
         self._between = (0, 0)
 
-    def blamed(self, idle: int) -> Mapping[Blame, tuple[int, int]]:
+    def blamed(self, idle: int) -> Mapping[PendingCause, tuple[int, int]]:
         """Blame -> jobs and chips, while *idle* chips are free."""
         low, high = self._between
         if not low <= idle < high:
@@ -102,29 +108,29 @@ class Crowd:
         return self.found
 
     def _count(self, idle: int) -> None:
-        found = {blame: [0, 0] for blame in BLAMES}
+        found = {blame: [0, 0] for blame in PENDING_CAUSES}
         low, high = 0, 1 << 62
         for said, sizes in self.sizes.items():
-            said_so = Blame(said or Blame.ORDER)
+            said_so = PendingCause(said or PendingCause.ORDER)
             for chips, jobs in sizes.items():
                 if chips <= idle:
                     low = max(low, chips)
                 else:
                     high = min(high, chips)
-                blame = said_so if chips <= idle else Blame.CAPACITY
+                blame = said_so if chips <= idle else PendingCause.CAPACITY
                 found[blame][0] += jobs
                 found[blame][1] += jobs * chips
         self.found = {blame: (jobs, chips) for blame, (jobs, chips) in found.items()}
         self._between = low, high
 
 
-class Why:
+class PendingCauses:
     """Pending jobs, and what they wait for."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: ChipUsage) -> None:
         self._floor = floor
-        self._crowds: dict[Product, Crowd] = {}
-        self._waiting: dict[str, Life] = {}
+        self._crowds: dict[Product, PendingGroup] = {}
+        self._waiting: dict[str, JobRecord] = {}
         self._line: list[tuple[int, str]] = []
         """Jobs by arrival; one that is no longer pending is dropped at the front."""
         self.jobs = 0
@@ -132,74 +138,74 @@ class Why:
         self._n_said = 0
         """Reports until now."""
 
-    def waits(self, life: Life) -> None:
+    def waits(self, record: JobRecord) -> None:
         """A job waits: for all its pods, or for some again."""
-        if not life.waits:
-            life.waits = True
-            life.blame = UNSAID
-            self._waiting[life.name] = life
-            heappush(self._line, (life.number, life.name))
-            self._add(life, 1)
+        if not record.waits:
+            record.waits = True
+            record.blame = UNSAID
+            self._waiting[record.name] = record
+            heappush(self._line, (record.number, record.name))
+            self._add(record, 1)
 
-    def stops_waiting(self, life: Life) -> None:
+    def stops_waiting(self, record: JobRecord) -> None:
         """A job waits no longer."""
-        if life.waits:
-            life.waits = False
-            del self._waiting[life.name]
-            self._add(life, -1)
+        if record.waits:
+            record.waits = False
+            del self._waiting[record.name]
+            self._add(record, -1)
 
-    def said(self, report: Report, life: Life, n_nodes: int) -> None:
+    def said(self, report: Report, record: JobRecord, n_nodes: int) -> None:
         """The scheduler has said something of a job."""
-        blame = blame_of(report, life, n_nodes)
+        blame = pending_cause(report, record, n_nodes)
         self._n_said += 1
         if blame != UNSAID:
-            life.said_at = self._n_said
-        if life.waits and blame not in (UNSAID, life.blame):
-            self._crowd(life).add(life.blame, life.chips, -1)
-            self._crowd(life).add(blame, life.chips, 1)
-            life.blame = blame
+            record.said_at = self._n_said
+        if record.waits and blame not in (UNSAID, record.blame):
+            self._crowd(record).add(record.blame, record.chips, -1)
+            self._crowd(record).add(blame, record.chips, 1)
+            record.blame = blame
 
     @property
-    def waiting(self) -> Collection[Life]:
+    def waiting(self) -> Collection[JobRecord]:
         """The jobs that wait."""
         return self._waiting.values()
 
     @property
-    def head(self) -> Life | None:
+    def head(self) -> JobRecord | None:
         """The job that came first of those that wait."""
         line, waiting = self._line, self._waiting
         while line and line[0][1] not in waiting:
             heappop(line)
         return waiting[line[0][1]] if line else None
 
-    def causes(self, lives: Iterable[Life]) -> Counter[Blame]:
+    def causes(self, records: Iterable[JobRecord]) -> Counter[PendingCause]:
         """What holds these jobs back now: blame -> jobs.
 
         Of jobs that request the same, a scheduler tries the first and says nothing new
         of the others: the last report of any of them is true of all.
         """
-        alike: dict[Job, list[Life]] = {}
-        for life in lives:
-            alike.setdefault(scheduling_key_of(life.job), []).append(life)
-        found: Counter[Blame] = Counter()
+        alike: dict[Job, list[JobRecord]] = {}
+        for record in records:
+            alike.setdefault(scheduling_key_of(record.job), []).append(record)
+        found: Counter[PendingCause] = Counter()
         for own in alike.values():
             last = max(own, key=lambda each: each.said_at)
-            for life in own:
-                found[self._cause_of(life, last.blame)] += 1
+            for record in own:
+                found[self._cause_of(record, last.blame)] += 1
         return found
 
-    def _cause_of(self, life: Life, blame: str) -> Blame:
+    def _cause_of(self, record: JobRecord, blame: str) -> PendingCause:
         """What holds a pending job back now, of whose like *blame* was said."""
-        stock = self._floor.stocks.get(life.job.product)
-        if stock is None or life.chips > stock.idle:
-            return Blame.CAPACITY
+        stock = self._floor.stocks.get(record.job.product)
+        if stock is None or record.chips > stock.idle:
+            return PendingCause.CAPACITY
         if blame:
-            return Blame(blame)
-        return Blame.FRAGMENTATION if life is self.head else Blame.ORDER
+            return PendingCause(blame)
+        return PendingCause.FRAGMENTATION if record is self.head else PendingCause.ORDER
 
-    def blamed(self) -> tuple[dict[Blame, list[int]], bool]:
+    def blamed(self) -> tuple[dict[PendingCause, list[int]], bool]:
         """Blame -> jobs and chips that wait; whether enough is free for the first."""
-        found = {blame: [0, 0] for blame in BLAMES}
+        found = {blame: [0, 0] for blame in PENDING_CAUSES}
         stocks = self._floor.stocks
         for product, crowd in self._crowds.items():
             stock = stocks.get(product)
@@ -208,27 +214,27 @@ class Why:
                 found[blame][0] += jobs
                 found[blame][1] += chips
         head = self.head
-        if head is None or head.blame == Blame.QUOTA:
+        if head is None or head.blame == PendingCause.QUOTA:
             return found, False
         stock = stocks.get(head.job.product)
         if stock is None or head.chips > stock.idle:
             return found, False
         if head.blame == UNSAID:  # it is not behind anybody
             for at, n in enumerate((1, head.chips)):
-                found[Blame.ORDER][at] -= n
-                found[Blame.FRAGMENTATION][at] += n
+                found[PendingCause.ORDER][at] -= n
+                found[PendingCause.FRAGMENTATION][at] += n
         return found, True
 
-    def _add(self, life: Life, by: int) -> None:
+    def _add(self, record: JobRecord, by: int) -> None:
         self.jobs += by
-        self.chips += by * life.chips
-        self._crowd(life).add(life.blame, life.chips, by)
+        self.chips += by * record.chips
+        self._crowd(record).add(record.blame, record.chips, by)
 
-    def _crowd(self, life: Life) -> Crowd:
-        product = life.job.product
+    def _crowd(self, record: JobRecord) -> PendingGroup:
+        product = record.job.product
         crowd = self._crowds.get(product)
         if crowd is None:
-            crowd = self._crowds[product] = Crowd()
+            crowd = self._crowds[product] = PendingGroup()
         return crowd
 
 

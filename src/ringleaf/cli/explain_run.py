@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import (
     MAX_NAMES,
     endings_words,
@@ -21,9 +20,10 @@ from ringleaf.cli.explain import (
     print_network,
     print_node,
     print_survey,
-    survey_told,
+    survey_plain,
 )
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.fault_view import repair_lines, repair_of
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import (
     plain_amount,
@@ -44,17 +44,17 @@ from ringleaf.simulator.encode import whole
 from ringleaf.simulator.outcome import (
     Ended,
     Fate,
-    Line,
+    QueuePosition,
     asking,
     end_of,
     fate_of,
-    fate_told,
+    fate_plain,
     let_go,
-    line_of,
-    queue_told,
-    reservation_told,
+    queue_plain,
+    queue_position,
+    reservation_plain,
 )
-from ringleaf.simulator.run import Run
+from ringleaf.simulator.run import ScenarioRun
 from ringleaf.simulator.scenario import Scenario
 
 Plain = dict[str, Any]
@@ -67,23 +67,23 @@ _STATES: Final = {
 """The phase of a job, for people, and what follows its time."""
 
 
-class Outlook(Struct, frozen=True):
+class JobExplanation(Struct, frozen=True):
     """How one job stands at the end of a run, and what is around it."""
 
     fate: Fate
     at: float
     job_state: JobState | None
     queue: Plain
-    line: Line | None
+    line: QueuePosition | None
     reservation: Plain | None
     others: list[Plain]
     found: Survey | None
     suspended_until: float | None = None
     """When reservations are made again, where their budget is used up."""
 
-    def plain(self, run: Run) -> Plain:
+    def plain(self, run: ScenarioRun) -> Plain:
         """It as plain values."""
-        told: Plain = {"decision": fate_told(run, self.fate), "at": whole(self.at)}
+        told: Plain = {"decision": fate_plain(run, self.fate), "at": whole(self.at)}
         if self.job_state is not None:
             told["phase"] = str(self.job_state.phase)
         told["queue"] = self.queue
@@ -94,7 +94,7 @@ class Outlook(Struct, frozen=True):
         told["other-reservations"] = self.others
         if self.suspended_until is not None:
             told["reservations-suspended-until"] = whole(self.suspended_until)
-        return told | survey_told(self.found)
+        return told | survey_plain(self.found)
 
 
 def explain_run(
@@ -108,18 +108,18 @@ def explain_run(
     job = run.jobs[name]
     if node is not None and is_legal(job, engine.view.settings):
         return explain_node(console, run, name, node, top, as_json=as_json)
-    outlook = outlook_of(run, name, top)
+    outlook = job_explanation(run, name, top)
     repair = repair_of(engine, name, engine.view.now)
     if as_json:
         print_json(outlook.plain(run) | ({"repair": repair} if repair else {}))
     else:
         more = repair_lines(repair, _seconds) if repair else ()
-        print_outlook(console, run, outlook, top, more=more)
+        print_explanation(console, run, outlook, top, more=more)
     return 0 if isinstance(outlook.fate, Placed | Ended) else 1
 
 
 def explain_node(
-    console: Console, run: Run, name: str, node: str, top: int, *, as_json: bool
+    console: Console, run: ScenarioRun, name: str, node: str, top: int, *, as_json: bool
 ) -> int:
     """What the job finds on one node; the exit status."""
     engine, session = run.engine, run.engine.cycle.framework.session
@@ -136,22 +136,22 @@ def _seconds(at: float) -> str:
     return f"{at:g} s"
 
 
-def outlook_of(run: Run, name: str, top: int) -> Outlook:
+def job_explanation(run: ScenarioRun, name: str, top: int) -> JobExplanation:
     """How the job *name* stands, with the *top* best nodes."""
     engine, job = run.engine, run.jobs[name]
     view = engine.view
     fate = fate_of(run, name)
     told = {
-        each: reservation_told(view, reservation)
+        each: reservation_plain(view, reservation)
         for each, reservation in engine.reservations.items()
         if reservation.job.product is job.product
     }
-    return Outlook(
+    return JobExplanation(
         fate=fate,
         at=end_of(run),
         job_state=view.job_states.get(name),
-        queue=queue_told(engine, job.queue),
-        line=line_of(run, name),
+        queue=queue_plain(engine, job.queue),
+        line=queue_position(run, name),
         reservation=told.pop(name, None),
         others=list(told.values()),
         found=None if isinstance(fate, Ended) else _survey(run, fate, top),
@@ -159,7 +159,7 @@ def outlook_of(run: Run, name: str, top: int) -> Outlook:
     )
 
 
-def _survey(run: Run, fate: Fate, top: int) -> Survey | None:
+def _survey(run: ScenarioRun, fate: Fate, top: int) -> Survey | None:
     engine, job = run.engine, fate.job
     session = engine.cycle.framework.session
     if not is_legal(job, engine.view.settings):
@@ -187,10 +187,10 @@ def others_first(engine: Engine, job: Job) -> bool:
     return alone or any(other.job.name != job.name for other in others)
 
 
-def print_outlook(
+def print_explanation(
     console: Console,
-    run: Run,
-    outlook: Outlook,
+    run: ScenarioRun,
+    outlook: JobExplanation,
     top: int,
     *,
     clock: Callable[[float], str] = _seconds,
@@ -264,7 +264,7 @@ def help_lines(
 
 
 def _lines(
-    outlook: Outlook, clock: Callable[[float], str], *, is_unbound: bool
+    outlook: JobExplanation, clock: Callable[[float], str], *, is_unbound: bool
 ) -> Iterator[str]:
     """How the job stands, in sentences."""
     job_state = outlook.job_state

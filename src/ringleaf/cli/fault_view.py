@@ -54,7 +54,7 @@ _REACH_WORDS: Final[Mapping[RestartScope, str]] = {
 }
 
 
-class Damage:
+class FaultView:
     """What is wrong in a cluster.
 
     Args:
@@ -365,7 +365,7 @@ def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
 def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
     """How far the repair of a job is; None if it needs none."""
     repair = engine.repairs.get(job)
-    return None if repair is None else Damage(engine, now).repair_told(repair)
+    return None if repair is None else FaultView(engine, now).repair_told(repair)
 
 
 def repair_lines(repair: Plain, clock: Callable[[float], str]) -> Iterator[str]:

@@ -11,15 +11,20 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.damage import repair_lines, repair_of
 from ringleaf.cli.explain import MAX_NAMES, indented, may_start, named, no_node
+from ringleaf.cli.explain_run import (
+    JobExplanation,
+    explain_node,
+    job_explanation,
+    print_explanation,
+)
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.later import Start, start_of
-from ringleaf.cli.live import Cluster, ask, look_with_lives, moment, span
+from ringleaf.cli.fault_view import repair_lines, repair_of
+from ringleaf.cli.live import ClusterAccess, ask, look_with_lives, moment, span
 from ringleaf.cli.naming import PeopleConsole
-from ringleaf.cli.outlook import Outlook, explain_node, outlook_of, print_outlook
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import PENDING
+from ringleaf.cli.start_estimate import Start, start_of
 from ringleaf.cli.uncreated import (
     NONE_LACK,
     Uncreated,
@@ -37,7 +42,7 @@ from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import is_legal
-from ringleaf.simulator.run import Run
+from ringleaf.simulator.run import ScenarioRun
 from ringleaf.simulator.scenario import Scenario
 
 Plain = dict[str, Any]
@@ -111,7 +116,7 @@ def target_of(text: str, namespace: str) -> Target | None:
 
 
 def explain_target(
-    target: Target, cluster: Cluster, node: str | None, top: int, *, as_json: bool
+    target: Target, cluster: ClusterAccess, node: str | None, top: int, *, as_json: bool
 ) -> int:
     """Explain pods of a live cluster, or what they find on one node."""
 
@@ -322,7 +327,7 @@ class _Explained:
             )
             yield f"node {placement.node}: {told}"
 
-    def _run(self) -> Run:
+    def _run(self) -> ScenarioRun:
         assert self.job is not None
         settings = _rules(self._look)
         empty = Scenario(None, settings, (), (), {}, (), ())
@@ -332,14 +337,14 @@ class _Explained:
             for placement, given in zip(bind.placements, bind.annotations, strict=True)
         }
         jobs = {self._group.name: self.job}
-        return Run(empty, self._look.engine, (), jobs, written)
+        return ScenarioRun(empty, self._look.engine, (), jobs, written)
 
-    def _outlook(self, run: Run) -> Outlook:
+    def _outlook(self, run: ScenarioRun) -> JobExplanation:
         """How the group stands.
 
         Nothing that ends helps a job that would not start on an empty cluster.
         """
-        found = outlook_of(run, self._group.name, self._top)
+        found = job_explanation(run, self._group.name, self._top)
         never = self._start is not None and self._start.told is None
         if never and may_start(found.fate):
             found = replace(found, fate=replace(found.fate, hint=""))
@@ -382,7 +387,7 @@ class _Explained:
             return
         run = self._run()
         outlook = self._outlook(run)
-        print_outlook(
+        print_explanation(
             console,
             run,
             outlook,
@@ -408,7 +413,7 @@ class _Explained:
     def _repair_lines(self) -> Iterator[str]:
         return repair_lines(self._repair, self._clock) if self._repair else iter(())
 
-    def _more(self, outlook: Outlook) -> Iterator[str]:
+    def _more(self, outlook: JobExplanation) -> Iterator[str]:
         assert self.job is not None
         if self._starts and isinstance(outlook.fate, Placed):
             yield (

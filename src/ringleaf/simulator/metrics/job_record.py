@@ -1,14 +1,14 @@
 """What observers remember of a job while it is there."""
 
 from ringleaf.simulator.metrics.wiring import chips_by_pod
-from ringleaf.simulator.trial import Work
+from ringleaf.simulator.trial import JobSpec
 
 
-class Life:
+class JobRecord:
     """A job from its arrival to its end.
 
     Args:
-        work: The job.
+        spec: The job.
         number: How many arrived before it.
         counted: Whether it is among those that statistics of jobs are made of.
 
@@ -32,20 +32,22 @@ class Life:
         "out_since",
         "places",
         "said_at",
+        "spec",
         "started",
         "waits",
-        "work",
     )
 
-    def __init__(self, work: Work, number: int, now: float, *, counted: bool) -> None:
-        self.work = work
-        self.job = work.job
-        self.name = work.job.name
+    def __init__(
+        self, spec: JobSpec, number: int, now: float, *, counted: bool
+    ) -> None:
+        self.spec = spec
+        self.job = spec.job
+        self.name = spec.job.name
         self.number = number
         self.counted = counted
         self.arrived = now
         self.started: float | None = None
-        self.chips = sum(chips * pods for chips, pods in chips_by_pod(work))
+        self.chips = sum(chips * pods for chips, pods in chips_by_pod(spec))
         """Chips of all its pods: n of the formulas."""
         self.held = 0
         """Chips that its pods hold now."""

@@ -24,7 +24,7 @@ _WORDS: Final = frozenset({"node", "switch", "not-ready", "refuses-pods"})
 _NETWORK: Final = "network-"
 
 
-class Damage(Struct, frozen=True):
+class RequestedFaults(Struct, frozen=True):
     """What is to be broken of a node."""
 
     chips: frozenset[int] = frozenset()
@@ -32,15 +32,17 @@ class Damage(Struct, frozen=True):
     words: frozenset[str] = frozenset()
 
 
-def read_damage(text: str, chips: int) -> Damage | None:
+def requested_faults(text: str, chips: int) -> RequestedFaults | None:
     """What *text* wants broken of a node with so many chips; none if it is bad.
 
-    >>> read_damage("3, network-4, node", 8) == Damage(
+    >>> requested_faults("3, network-4, node", 8) == RequestedFaults(
     ...     frozenset({3}), frozenset({4}), frozenset({"node"})
     ... )
     True
-    >>> read_damage("8", 8), read_damage("disk", 8), read_damage("", 8) == Damage()
-    (None, None, True)
+    >>> requested_faults("8", 8), requested_faults("disk", 8)
+    (None, None)
+    >>> requested_faults("", 8) == RequestedFaults()
+    True
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     words = frozenset(parts) & _WORDS
@@ -52,7 +54,7 @@ def read_damage(text: str, chips: int) -> Damage | None:
         if not number.isdecimal() or int(number) >= chips:
             return None
         chosen[part != number].add(int(number))
-    return Damage(frozenset(chosen[False]), frozenset(chosen[True]), words)
+    return RequestedFaults(frozenset(chosen[False]), frozenset(chosen[True]), words)
 
 
 class Breaker:
@@ -62,7 +64,7 @@ class Breaker:
         """Break machines of *actor*, and *say* in a line what is done."""
         self._actor, self._say = actor, say
         self._said: dict[str, str] = {}
-        self._done: dict[str, Damage] = {}
+        self._done: dict[str, RequestedFaults] = {}
 
     def look(self) -> None:
         """Do what the annotations of nodes say, where they changed.
@@ -83,14 +85,16 @@ class Breaker:
         chips = self._actor.chips_of(name)
         if not chips:
             return f"node {name!r} has no chips; nothing of it is broken"
-        damage = read_damage(text, chips)
+        damage = requested_faults(text, chips)
         if damage is None:
             return f"annotation {BROKEN} of node {name!r} is {text!r}, want {WANTED}"
-        self._apply(name, damage, self._done.get(name, Damage()))
+        self._apply(name, damage, self._done.get(name, RequestedFaults()))
         self._done[name] = damage
         return f"broken of {name}: {text}" if text else f"{name} is whole again"
 
-    def _apply(self, name: str, damage: Damage, before: Damage) -> None:
+    def _apply(
+        self, name: str, damage: RequestedFaults, before: RequestedFaults
+    ) -> None:
         """Mend what is not to be broken any more, and break what is."""
         actor = self._actor
         mended = (before.chips | before.cut_off) - (damage.chips | damage.cut_off)

@@ -18,12 +18,11 @@ from msgspec import Struct
 from rich.text import Text
 
 from ringleaf.cli.draw import draw, marks
+from ringleaf.cli.explain_run import endings_of, help_lines, others_first
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.later import Start, start_of
-from ringleaf.cli.live import Cluster, ask, look_with_lives, moment
+from ringleaf.cli.live import ClusterAccess, ask, look_with_lives, moment
 from ringleaf.cli.naming import PeopleConsole
-from ringleaf.cli.outlook import endings_of, help_lines, others_first
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import (
     PENDING,
@@ -33,6 +32,7 @@ from ringleaf.cli.plan import (
     verdict,
     where,
 )
+from ringleaf.cli.start_estimate import Start, start_of
 from ringleaf.framework.instruction import Evict
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.jobnames import known_as
@@ -62,7 +62,7 @@ WAITING: Final = "waiting"
 """The verdict of a job that is not tried, in JSON."""
 
 
-class Outcome(Struct, frozen=True):
+class PlannedJob(Struct, frozen=True):
     """What would become of one group of pods.
 
     Args:
@@ -87,11 +87,11 @@ class Outcome(Struct, frozen=True):
         return PENDING if self.decision is None else verdict(self.decision)
 
 
-class Answer(Struct, frozen=True):
+class ManifestPlan(Struct, frozen=True):
     """What would become of everything submitted, and of others because of it."""
 
     look: Look
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[PlannedJob]
     evicted: Sequence[Evict]
     notes: Sequence[str]
 
@@ -103,7 +103,7 @@ class Answer(Struct, frozen=True):
 
 def plan_manifests(
     files: Sequence[str],
-    cluster: Cluster,
+    cluster: ClusterAccess,
     namespace: str | None,
     *,
     server_dry_run: bool,
@@ -112,7 +112,7 @@ def plan_manifests(
     """Say what would become of the manifests in *files*; the exit status."""
     listed = [one for file in files for one in _read_file(file)]
 
-    async def question(api: Api, seen: Callable[[int], None]) -> Answer:
+    async def question(api: Api, seen: Callable[[int], None]) -> ManifestPlan:
         given, space = listed, namespace or api.credentials.namespace
         if server_dry_run:
             given = [await _dry_run(api, *one, space) for one in listed]
@@ -199,7 +199,7 @@ async def _dry_run(
     return path, {**found, **kind}
 
 
-def submit(look: Look, given: Submitted) -> Answer:
+def submit(look: Look, given: Submitted) -> ManifestPlan:
     """What the scheduler would do if *given* came now."""
     world = look.world
     _must_be_new(look, given)
@@ -213,7 +213,7 @@ def submit(look: Look, given: Submitted) -> Answer:
         raise BadManifest("there is no pod in it, want one")
     look.submit()
     outcomes = [_outcome(look, name) for name in given.jobs]
-    return Answer(look, outcomes, look.evicted[before:], given.notes)
+    return ManifestPlan(look, outcomes, look.evicted[before:], given.notes)
 
 
 def _must_be_new(look: Look, given: Submitted) -> None:
@@ -235,13 +235,13 @@ def _must_be_new(look: Look, given: Submitted) -> None:
             )
 
 
-def _outcome(look: Look, name: str) -> Outcome:
+def _outcome(look: Look, name: str) -> PlannedJob:
     group, engine = look.world.groups.get(name), look.engine
     held = "" if group is None else group.reason
     if group is None or group.told is None:
-        return Outcome(name, None, held or "it has no pods")
+        return PlannedJob(name, None, held or "it has no pods")
     if group.told.podless:
-        return Outcome(name, None, held or podless_words(look, name))
+        return PlannedJob(name, None, held or podless_words(look, name))
     decision = engine.explain(name)
     job_state = engine.view.job_states.get(name)
     if isinstance(decision, Placed):
@@ -252,17 +252,17 @@ def _outcome(look: Look, name: str) -> Outcome:
             decision, placements=ranked, warnings=warnings
         )
     if job_state is None or not isinstance(decision, Waiting):
-        return Outcome(name, decision, held)
+        return PlannedJob(name, decision, held)
     if decision.impossible:
-        return Outcome(name, decision, held)
+        return PlannedJob(name, decision, held)
     start = start_of(look, job_state)
     ends = None
     if not others_first(engine, decision.job):
         ends = endings_of(engine, decision.job)
-    return Outcome(name, decision, held, start, ends)
+    return PlannedJob(name, decision, held, start, ends)
 
 
-def plain_answer(found: Answer) -> Plain:
+def plain_answer(found: ManifestPlan) -> Plain:
     """What would become of a manifest, as plain values."""
     cluster = found.look.engine.view.cluster
     told: list[Plain] = []
@@ -283,7 +283,7 @@ def plain_answer(found: Answer) -> Plain:
     return {"at": whole(found.look.now), "decisions": told, "evicts": evicts}
 
 
-def print_answer(found: Answer) -> None:
+def print_answer(found: ManifestPlan) -> None:
     """Print what would become of a manifest, for people."""
     world, cluster = found.look.world, found.look.engine.view.cluster
     console = PeopleConsole(lambda name: known_as(world, name))
@@ -319,7 +319,7 @@ def print_answer(found: Answer) -> None:
         draw(console, cluster, placed)
 
 
-def _more(each: Outcome, unbound: Container[str]) -> Iterator[str]:
+def _more(each: PlannedJob, unbound: Container[str]) -> Iterator[str]:
     if each.held:
         yield f"\njob {each.name!r} is pending: {each.held}"
     if each.start is not None:

@@ -102,7 +102,7 @@ LOOSE: Final = Loose()
 TIGHT: Final = Tight()
 
 
-class Floor(Struct, frozen=True):
+class FittingNodes(Struct, frozen=True):
     """The nodes of a cluster that can take pods of one request.
 
     Args:
@@ -140,7 +140,7 @@ class Floor(Struct, frozen=True):
         """The leaf of each node."""
         return self.cluster.leaf[self.nodes]
 
-    def only(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> "Floor":
+    def only(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> "FittingNodes":
         """The same with some of the nodes."""
         return replace(
             self,
@@ -173,7 +173,7 @@ class Chooser(Protocol):
     shape: str
     """What it wants besides room, in words; empty where room is enough."""
 
-    def choose(self, floor: Floor, job: Job, pods: int) -> Spots | None:
+    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, in the order of ranks; None if too few."""
 
 
@@ -191,13 +191,13 @@ def without_network(request: Request) -> Request:
     return replace(request, network=Network.NONE)
 
 
-def floor_of(
+def fitting_nodes(
     cluster: Cluster,
     request: Request,
     wiring: Wiring,
     settings: Settings,
     excluded: Excluded = NOT_EXCLUDED,
-) -> Floor:
+) -> FittingNodes:
     """The nodes that can take pods of *request*, as *wiring* allows."""
     right = eligible(cluster, request)
     for nodes_barred in excluded.values():
@@ -211,10 +211,10 @@ def floor_of(
         )
     (some,) = room.nonzero()
     nodes, usable, room = nodes[some], usable[some], room[some]
-    return Floor(cluster, request, wiring, settings, nodes, usable, room)
+    return FittingNodes(cluster, request, wiring, settings, nodes, usable, room)
 
 
-def spots_on(floor: Floor, counts: Iterable[tuple[int, int]]) -> list[Spot]:
+def spots_on(floor: FittingNodes, counts: Iterable[tuple[int, int]]) -> list[Spot]:
     """So many pods on each of some nodes, given by their places on the floor."""
     found: list[Spot] = []
     for at, pods in counts:
@@ -227,7 +227,7 @@ def spots_on(floor: Floor, counts: Iterable[tuple[int, int]]) -> list[Spot]:
 
 
 def cheapest(
-    floor: Floor, pods: int, costs: Callable[[Ints, Masks], Costs]
+    floor: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs]
 ) -> list[Spot] | None:
     """One pod after the other where it costs least; None if too few find room.
 
@@ -246,7 +246,7 @@ def cheapest(
 
 
 def _in_turn(
-    floor: Floor, pods: int, costs: Callable[[Ints, Masks], Costs], now: Costs
+    floor: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs], now: Costs
 ) -> list[Spot]:
     """The same where a node can take several: what it has left costs something else."""
     usable, room = floor.usable.copy(), floor.room.copy()

@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 NO_DASK: Final = "--dask needs the extra dask; hint: pip install 'ringleaf[dask]'"
 
 
-class NoCrew(ValueError):  # noqa: N818 - what was found, not an error of ours
+class ExecutorUnavailable(ValueError):  # noqa: N818 - what was found, not an error of ours
     """The runs cannot be played; the text is one line."""
 
 
@@ -80,12 +80,14 @@ def on_dask(
     try:
         dask: Any = import_module("distributed")
     except ImportError as error:
-        raise NoCrew(NO_DASK) from error
+        raise ExecutorUnavailable(NO_DASK) from error
     try:
         client = dask.Client(address, timeout=patience_s, set_as_default=False)
     except (OSError, ValueError) as error:
         hint = "hint: the address that dask scheduler prints, tcp://HOST:8786"
-        raise NoCrew(f"no Dask scheduler answers at {address!r}; {hint}") from error
+        raise ExecutorUnavailable(
+            f"no Dask scheduler answers at {address!r}; {hint}"
+        ) from error
     with client, client.as_current():
         futures = client.map(play, asked, pure=False)
         places = {future.key: n for n, future in enumerate(futures)}

@@ -12,7 +12,7 @@ import numpy as np
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.mask import full_mask
 from ringleaf.model.product import Product
-from ringleaf.simulator.metrics.wiring import Holds, Mix, Waste
+from ringleaf.simulator.metrics.wiring import Mix, PodWirings, Waste
 
 Turned = Callable[[int, int], None]
 """Told of every node that is wholly free now (1), or no longer (-1)."""
@@ -24,7 +24,7 @@ class Stock:
     def __init__(self, product: Product, mix: Mix) -> None:
         self.product = product
         self.table = Waste(product, mix)
-        self.holds = Holds(product)
+        self.holds = PodWirings(product)
         self.idle = 0
         """Free chips that work."""
         self.waste = 0
@@ -36,7 +36,7 @@ class Stock:
         return self.waste / self.table.pods
 
 
-class Floor:
+class ChipUsage:
     """Every node's chips: held, working, free.
 
     Args:

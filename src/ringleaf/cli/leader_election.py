@@ -32,7 +32,7 @@ class Candidacy(Struct, frozen=True):
     duration_s: int
 
 
-class Asked(Protocol):
+class LeadOptions(Protocol):
     """What a command was asked that may lead."""
 
     @property
@@ -55,7 +55,7 @@ def new_identity() -> str:
 
 @asynccontextmanager
 async def standing_for_lead(
-    asked: Asked,
+    asked: LeadOptions,
     identity: str,
     agent: str,
     say: Say,

@@ -15,7 +15,7 @@ from ringleaf.framework.reservation import ends_at
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.look import Look
 from ringleaf.kube.names import ESTIMATE
-from ringleaf.simulator.outcome import reservation_told
+from ringleaf.simulator.outcome import reservation_plain
 
 Plain = dict[str, Any]
 
@@ -121,7 +121,7 @@ def start_of(look: Look, job_state: JobState) -> Start:
     )
     if reservation is None:
         return Start(None)
-    told = reservation_told(look.engine.view, reservation)
+    told = reservation_plain(look.engine.view, reservation)
     if not is_booked:
         told.pop("since", None)
     places = reservation_words(

@@ -13,11 +13,11 @@ from rich.console import Console, ConsoleRenderable, Group
 from rich.live import Live
 from rich.text import Text
 
-from ringleaf.cli.simulated import lasting
+from ringleaf.cli.simulation_summary import lasting
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.simulator.clock import Clock
-from ringleaf.simulator.metrics import Metrics
+from ringleaf.simulator.metrics import RunMetrics
 
 LEAST_S: Final = 0.25
 """How long a screen stays at least."""
@@ -98,7 +98,7 @@ def moment_of(clock: Clock) -> Moment:
     """A run as it is now."""
     trial, tally = clock.trial, clock.tally
     cluster = clock.scheduler.view.cluster
-    found = (each for each in clock.observers if isinstance(each, Metrics))
+    found = (each for each in clock.observers if isinstance(each, RunMetrics))
     metrics = next(found, None)
     shared = frozenset[str]() if metrics is None else metrics.shared_leaves
     return Moment(
@@ -124,7 +124,7 @@ def paced(clock: Clock) -> Iterator[float]:
         yield time.perf_counter()
 
 
-class Screen:
+class SimulationScreen:
     """What is shown of a run on a terminal; nothing where there is none."""
 
     def __init__(

@@ -73,20 +73,14 @@ from ringleaf.simulator.format import (
     wanted_at,
 )
 from ringleaf.simulator.jobs import job_of
-from ringleaf.simulator.nodes import groups_of, leaves_of, nodes_of
+from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
 from ringleaf.simulator.rules import conf_of, queue_of
+from ringleaf.simulator.running_jobs import placed_at
 from ringleaf.simulator.source import BadInput, brief
-from ringleaf.simulator.tenants import placed_at
+from ringleaf.simulator.trial import TimedEvent
 
 
-class Later(Struct, frozen=True):
-    """Something that happens at a time."""
-
-    at: float
-    event: Event
-
-
-class Stage(Struct):
+class EventContext(Struct):
     """What is there while one entry after the other is read.
 
     Args:
@@ -120,8 +114,8 @@ class Stage(Struct):
 
 
 def read_then(
-    stage: Stage, entries: Iterable[ThenEntry], warnings: list[str]
-) -> Iterator[Later]:
+    stage: EventContext, entries: Iterable[ThenEntry], warnings: list[str]
+) -> Iterator[TimedEvent]:
     """Everything that happens, in the order of the file."""
     before = 0.0
     for i, entry in enumerate(entries):
@@ -132,18 +126,18 @@ def read_then(
                 "entries are in the order of time",
             )
         before = entry.at
-        event = Reader(stage, path, entry, entry.at, warnings).read()
-        yield Later(entry.at, event)
+        event = EventReader(stage, path, entry, entry.at, warnings).read()
+        yield TimedEvent(entry.at, event)
 
 
 def _value(entry: EventEntry, key: str) -> Any:  # noqa: ANN401
     return getattr(entry, key.replace("-", "_"))
 
 
-class Reader(Struct, frozen=True):
+class EventReader(Struct, frozen=True):
     """Reads one entry, of something that happens *at* a time."""
 
-    stage: Stage
+    stage: EventContext
     where: str
     entry: EventEntry
     at: float
@@ -364,7 +358,7 @@ class Reader(Struct, frozen=True):
 
     def _nodes(self, path: str, entries: list[NodeEntry]) -> Event:
         nodes: list[Node] = []
-        for group in groups_of(path, entries):
+        for group in node_groups(path, entries):
             for node in nodes_of(group, {}, {}):
                 seated = self._seated(group.path, group.entry, node)
                 self.stage.nodes[node.name] = seated

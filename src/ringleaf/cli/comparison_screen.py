@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.simulating import (
+from ringleaf.cli.simulation_screen import (
     LEAST_S,
     SHARED,
     STYLES,
@@ -31,9 +31,9 @@ from ringleaf.cli.simulating import (
     time_left,
 )
 from ringleaf.report.measures import duration, number, share, value_of
-from ringleaf.report.results import Run
+from ringleaf.report.results import RunResult
 from ringleaf.simulator.clock import Clock
-from ringleaf.study.compare import Crew
+from ringleaf.study.compare import Executor
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -64,7 +64,7 @@ def play_telling(clock: Clock, told: Path | None) -> None:
             left = now
 
 
-class Stage:
+class ComparisonScreen:
     """What is shown of a comparison on a terminal; nothing where there is none.
 
     Args:
@@ -83,7 +83,7 @@ class Stage:
         tell: Callable[[str], None] | None = None,
     ) -> None:
         self._title, self._casts, self._tell = title, casts, tell
-        self._done: dict[str, Run] = {}
+        self._done: dict[str, RunResult] = {}
         self._began, self._kept = time.perf_counter(), 0
         if console is None and sys.stderr.isatty():
             console = Console(file=sys.stderr, highlight=False)
@@ -123,7 +123,7 @@ class Stage:
         """How many runs are complete."""
         return len(self._done)
 
-    def heard(self, mark: str, run: Run) -> None:
+    def heard(self, mark: str, run: RunResult) -> None:
         """A run is complete."""
         self._done[mark] = run
         if self._console is None and self._tell is not None:
@@ -131,7 +131,7 @@ class Stage:
             if (policy := run.spec.policy) in whole:
                 self._tell(f"{policy}: done, {len(whole)} of {len(self._casts)}")
 
-    def timed(self, crew: Crew) -> Crew:
+    def timed(self, crew: Executor) -> Executor:
         """*crew*; what was complete before it begins does not count as its work."""
 
         def begin(
@@ -214,7 +214,7 @@ def _part(moment: Moment) -> float:
     return moment.arrived / max(moment.jobs, 1)
 
 
-def _mean(runs: Sequence[Run], key: str) -> float | None:
+def _mean(runs: Sequence[RunResult], key: str) -> float | None:
     found = [value_of(run.metrics, key) for run in runs]
     values = [value for value in found if value is not None]
     return fmean(values) if values else None

@@ -20,8 +20,8 @@ from rich.live import Live
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.live import Cluster
-from ringleaf.cli.status import Lead, Screen, status_of
+from ringleaf.cli.live import ClusterAccess
+from ringleaf.cli.status import Lead, StatusScreen, status_of
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.kube.api import Api, Unreachable
@@ -63,7 +63,7 @@ class Show(Protocol):
         """What is to be watched besides."""
 
 
-class Status:
+class StatusView:
     """How a cluster stands."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Status:
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
         """It for people, with so many rows of its tables."""
-        return Screen(told, now, rows)
+        return StatusScreen(told, now, rows)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """What is known of its faults is written down elsewhere."""
@@ -87,12 +87,12 @@ class Status:
         yield follow_lives(api, heard)
 
 
-def watch_status(cluster: Cluster, lead: Lead) -> int:
+def watch_status(cluster: ClusterAccess, lead: Lead) -> int:
     """Show the status of the cluster until the user quits; the exit status."""
-    return watch(cluster, lead, Status())
+    return watch(cluster, lead, StatusView())
 
 
-def watch(cluster: Cluster, lead: Lead, show: Show) -> int:
+def watch(cluster: ClusterAccess, lead: Lead, show: Show) -> int:
     """Show *show* until the user quits; the exit status."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadUse("--watch needs a terminal; hint: --json prints it once")
@@ -107,7 +107,7 @@ def watch(cluster: Cluster, lead: Lead, show: Show) -> int:
     return 0
 
 
-async def _watch(cluster: Cluster, lead: Lead, show: Show) -> None:
+async def _watch(cluster: ClusterAccess, lead: Lead, show: Show) -> None:
     async with cluster.reached() as api:
         await lead.find(api)
         watching = Watching(api, cluster, lead, show)
@@ -130,7 +130,9 @@ async def _watch(cluster: Cluster, lead: Lead, show: Show) -> None:
 class Watching:
     """What is known, and the screen that shows it."""
 
-    def __init__(self, api: Api, cluster: Cluster, lead: Lead, show: Show) -> None:
+    def __init__(
+        self, api: Api, cluster: ClusterAccess, lead: Lead, show: Show
+    ) -> None:
         self._lead, self._api, self._show = lead, api, show
         self._heard = clock()
         self._world = Observed(cluster.schedulers, cluster.conf())
