@@ -32,7 +32,7 @@ check: $(VENV)/.dev
 	@$(BIN)/python -m tests.docs.site
 
 testbed: $(VENV)/.run
-	@$(BIN)/python -m ringleaf.testbed.build
+	@$(BIN)/python -m ringleaf_testbed.build
 
 soak: $(VENV)/.dev testbed
 	@$(BIN)/python -m tests.soak.run --tenant --out build/soak

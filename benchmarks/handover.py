@@ -28,8 +28,8 @@ from benchmarks.race import (
     pod,
     usage,
 )
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.process import Child
 
 ROUNDS: Final = 3
 SETTLE_S: Final = 6.0

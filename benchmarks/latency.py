@@ -29,9 +29,9 @@ from rich.table import Table
 
 from benchmarks.race import CHIPS, PODS, PRODUCT, RINGLEAF, Stable, binding, pod, post
 from ringleaf.kube.leader import RENEWALS
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import fleet
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import fleet
+from ringleaf_testbed.process import Child
 
 CONF: Final = """
 actions: "enqueue, allocate, preempt, backfill"

@@ -34,7 +34,7 @@ from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.world import World
-from ringleaf.testbed.hardware import fleet, node_object
+from ringleaf_testbed.hardware import fleet, node_object
 
 PRODUCT: Final = "atlas-800t-a2"
 RESOURCE: Final = "huawei.com/Ascend910"

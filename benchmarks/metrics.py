@@ -26,7 +26,7 @@ from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.kube.page import Page, Reading
 from ringleaf.kube.scheduler import Options, Scheduler
-from ringleaf.testbed.hardware import fleet, node_object
+from ringleaf_testbed.hardware import fleet, node_object
 
 NODES, CHIPS, WAITING = 5_000, 8, 1_000
 RESOURCE: Final = "huawei.com/Ascend910"

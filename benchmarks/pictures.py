@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from ringleaf.testbed.browser import browsing
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.browser import browsing
+from ringleaf_testbed.source import TestbedError
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 WIDTH, HEIGHT = 1280, 900

@@ -41,11 +41,11 @@ from rich.table import Table
 from benchmarks.post import Sent
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import fleet
-from ringleaf.testbed.process import Child
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import fleet
+from ringleaf_testbed.process import Child
+from ringleaf_testbed.source import TestbedError
 
 CEILING, RINGLEAF, VOLCANO, KUBE = "ceiling", "ringleaf", "volcano", "kube-scheduler"
 VENDOR: Final = "volcano-vendor"

@@ -27,9 +27,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import Machine, fleet
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import Machine, fleet
+from ringleaf_testbed.process import Child
 
 PODS, CHIPS, IDLE_S = 4096, 8, 20.0
 MOST_S: Final = 2.0

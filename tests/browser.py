@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed.browser import Tab, browsing, find_chromium
+from ringleaf_testbed.browser import Tab, browsing, find_chromium
 
 NO_BROWSER: Final = "no Chromium (hint: apt-get install chromium)"
 

@@ -22,7 +22,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ringleaf.testbed import build
+from ringleaf_testbed import build
 from tests.effort import EFFORT, Effort, effort
 from tests.testbed.fixtures import LANES, TESTBED, read_testbed
 
@@ -44,7 +44,7 @@ _OTHERS: Final = (
     *("tests/deploy", "tests/scenarios", "tests/shadow", "tests/soak", "tests/summary"),
     *("tests/testbed", "tests/test_effort.py", "tests/test_suite.py"),
     *(f"src/ringleaf/{each}" for each in ("baselines", "cli", "kube", "report")),
-    *(f"src/ringleaf/{each}" for each in ("simulator", "study", "testbed")),
+    *("src/ringleaf/simulator", "src/ringleaf/study", "src/ringleaf_testbed"),
 )
 COMPUTING: Final = 2
 """Parts that compute at the same time: one a core."""
@@ -97,7 +97,7 @@ def on_testbed(name: str, *paths: str) -> Part:
 
 
 BUILDER: Final = Part(
-    "building the testbed", (*_PYTHON, "ringleaf.testbed.build"), BUILDING
+    "building the testbed", (*_PYTHON, "ringleaf_testbed.build"), BUILDING
 )
 CHECKS: Final = Part(
     "checks", ("make", "--no-print-directory", "check", f"VENV={sys.prefix}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests import suite
 from tests.effort import Effort
 from tests.suite import Part, Result, Screen, computing_parts, run_parts

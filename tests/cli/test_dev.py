@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.cli.conftest import Ringleaf
 from tests.testbed.test_process import is_alive
 
@@ -107,7 +107,7 @@ def test_what_cannot_be_built_is_one_line(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("ringleaf.testbed.build.GO_USUAL_PLACE", Path("/nowhere"))
+    monkeypatch.setattr("ringleaf_testbed.build.GO_USUAL_PLACE", Path("/nowhere"))
 
     done = ringleaf("dev", "up")
 

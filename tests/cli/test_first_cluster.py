@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed import build
-from ringleaf.testbed.actor import REAL
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed import build
+from ringleaf_testbed.actor import REAL
+from ringleaf_testbed.cluster import Testbed
 from tests.docs.pages import ROOT, blocks, joined, text_of
 
 PAGE = "docs/first-cluster.md"

@@ -16,10 +16,10 @@ import pytest
 from ringleaf.kube import records
 from ringleaf.kube.recordstore import LABEL, name_of
 from ringleaf.model.fault import Cause, PodFault, Record
-from ringleaf.testbed import build
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import fleet
+from ringleaf_testbed import build
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import fleet
 from tests.cli.inside import run_inside
 from tests.stories.stage import vcjob
 

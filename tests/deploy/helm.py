@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from ringleaf.testbed import build
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed import build
+from ringleaf_testbed.cluster import Testbed
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "ringleaf"

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 import yaml
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.deploy.helm import of_kind
 
 KINDS: Final = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")

@@ -12,7 +12,7 @@ import yaml
 from ringleaf.cli.conf import read_file
 from ringleaf.cli.main import COMMANDS
 from ringleaf.config.reader import DEFAULT
-from ringleaf.testbed.cluster import CRDS, Testbed
+from ringleaf_testbed.cluster import CRDS, Testbed
 from tests.deploy import manifests
 from tests.deploy.helm import (
     ACCOUNT,

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from ringleaf.cli import dev
 from ringleaf.kube import names
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed import dev
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import NAME, NAMESPACE, install_rights, of_kind
 
 pytestmark = pytest.mark.usefixtures("binaries")

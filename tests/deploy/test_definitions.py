@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from ringleaf.testbed import source
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.cluster import CRDS, QUEUES, Testbed
+from ringleaf_testbed import source
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.cluster import CRDS, QUEUES, Testbed
 from tests.deploy.helm import CHART, NAME, NAMESPACE
 
 GROUPS: Final = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"

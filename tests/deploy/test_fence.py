@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from ringleaf.kube.binder import FENCED
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE, install_rights
 
 LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"

@@ -15,10 +15,10 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed import build
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.client import OK
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed import build
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.client import OK
+from ringleaf_testbed.cluster import Testbed
 from tests.deploy.helm import NAMESPACE, ROOT
 from tests.docs.pages import section, text_of
 

@@ -9,8 +9,8 @@ from urllib.error import HTTPError
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.process import Child
 from tests.deploy.helm import flags, install_rights, of_kind
 from tests.stories.stage import GRACE_S, answer_of, has_told
 from tests.summary.cast import Cast

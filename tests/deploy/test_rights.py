@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import ACCOUNT, NAMESPACE, READER, install_rights, of_kind
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

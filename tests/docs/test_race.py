@@ -8,7 +8,7 @@ from benchmarks.race import FOLDER, VENDOR_CONF, vendor_plugin
 
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 from tests.docs.pages import text_of
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.browser import Tab
+from ringleaf_testbed.browser import Tab
 from tests.docs.codeblocks import problems as wrong_blocks
 from tests.docs.pages import PAGES, text_of
 from tests.docs.site import CONFIG, build, problems, stage

@@ -14,7 +14,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import load
 from ringleaf.kube.leader import EARLY_S, MARGIN_S, SEEN, Elector, Terms, aside
 from ringleaf.kube.scheduler import Options, Scheduler
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 
 DURATION_S = 5
 TURNS = 50

@@ -18,7 +18,7 @@ from ringleaf.kube.objects import ConfigMap, Pod, QueueObject
 from ringleaf.kube.pods import PodRecord
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 
 PODS = "/api/v1/namespaces/default/pods"
 GROUP = "rbac.authorization.k8s.io"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ringleaf.report.page import write_report
 from ringleaf.simulator.film import packed, unpacked
-from ringleaf.testbed.browser import Tab
+from ringleaf_testbed.browser import Tab
 from tests.report.made import POLICIES, real
 
 pytestmark = pytest.mark.slow

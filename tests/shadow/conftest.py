@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from ringleaf.testbed.actor import Actor, Layout
-from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.actor import Actor, Layout
+from ringleaf_testbed.cluster import ADMIN_GROUP, Testbed
+from ringleaf_testbed.process import Child
 from tests.shadow.hindsight import Witness
 from tests.shadow.mixed import leaf_machines, other_machines
 from tests.stories.stage import GRACE_S, has_told

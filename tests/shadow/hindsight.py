@@ -14,8 +14,8 @@ from http.client import HTTPException
 from typing import Any, Final, Self
 
 from ringleaf.kube.findings import Finding
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.hardware import Machine
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.hardware import Machine
 from tests.network_oracle import (
     NetJob,
     Pod,

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ringleaf.testbed.hardware import Machine, fleet
+from ringleaf_testbed.hardware import Machine, fleet
 from tests.effort import examples
 from tests.stories.stage import A3, pod, vcjob
 

@@ -1,6 +1,6 @@
 """A canary beside the real Volcano: each binds its own, and no chip twice."""
 
-from ringleaf.testbed.client import OK
+from ringleaf_testbed.client import OK
 from tests.shadow.conftest import BINDING, Beside
 from tests.soak.checker import mistakes, read
 from tests.stories.stage import answer_of, notes_of, pod, scheduled, vcjob

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ringleaf.testbed.actor import connect
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.actor import connect
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.source import TestbedError
 
 PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 JOB_NAME = "volcano.sh/job-name"

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from msgspec import Struct
 
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 
 EVERY_S: Final = 1.0
 MAX_GROWTH: Final = 1.10

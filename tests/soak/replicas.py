@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.process import Child
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.process import Child
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE
 from tests.soak import logs
 from tests.soak.audit import judged

@@ -30,11 +30,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from ringleaf.testbed.actor import Actor, connect
-from ringleaf.testbed.client import OK
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.process import Child
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.actor import Actor, connect
+from ringleaf_testbed.client import OK
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.process import Child
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE, install_rights
 from tests.soak import audit, checker, evictions, logs, workload
 from tests.soak.evictions import Eviction, Shares, Usage

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from ringleaf.testbed.client import Client, Watch
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.client import Client, Watch
+from ringleaf_testbed.source import TestbedError
 from tests.soak import checker, workload
 from tests.soak.evictions import Member, Usage
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ringleaf.testbed.client import Client
+from ringleaf_testbed.client import Client
 
 NAMESPACE: Final = "tenant"
 RESOURCE: Final = "huawei.com/Ascend910"

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import Machine, fleet, node_object
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import Machine, fleet, node_object
 from tests.soak import checker
 from tests.soak.evictions import Member
 from tests.soak.spectator import Spectator

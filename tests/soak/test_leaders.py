@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.soak.audit import evicted_pods, judged
 from tests.soak.replicas import Replicas, is_deposed
 from tests.soak.run import Plan, markdown

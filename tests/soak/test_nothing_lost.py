@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.soak.run import Plan, Soak, markdown
 
 

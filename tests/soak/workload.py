@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from ringleaf.testbed.hardware import Machine, fleet
+from ringleaf_testbed.hardware import Machine, fleet
 
 NAMESPACE: Final = "default"
 RESOURCE: Final = "huawei.com/Ascend910"

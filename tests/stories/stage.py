@@ -10,12 +10,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.client import OK
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import Machine, fleet, leaves_config_map
-from ringleaf.testbed.process import Child
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.client import OK
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import Machine, fleet, leaves_config_map
+from ringleaf_testbed.process import Child
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import NAMESPACE
 
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringleaf.testbed import report
-from ringleaf.testbed.hardware import Machine, fleet, node_object
+from ringleaf_testbed import report
+from ringleaf_testbed.hardware import Machine, fleet, node_object
 from tests.stories.stage import (
     A2,
     R910,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from ringleaf.testbed.client import Watch
+from ringleaf_testbed.client import Watch
 from tests.stories.stage import (
     A2,
     A3,

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from ringleaf.testbed.report import ChipFault
+from ringleaf_testbed.report import ChipFault
 from tests.deploy.helm import objects
 from tests.stories.stage import Stage, node_of
 from tests.stories.ward import COLLECTED, FAULTS, SINGLE, Ward, names, uids

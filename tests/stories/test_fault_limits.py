@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from ringleaf.testbed.report import ChipFault
+from ringleaf_testbed.report import ChipFault
 from tests.stories.detour import Detour
 from tests.stories.stage import (
     A2,

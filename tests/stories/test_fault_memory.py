@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 from tests.deploy.helm import ACCOUNT, NAMESPACE
 from tests.stories.stage import Stage, has_told, node_of
 from tests.stories.ward import (

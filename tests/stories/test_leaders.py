@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 from tests.soak.audit import judged
 from tests.stories.detour import Detour
 from tests.stories.stage import (

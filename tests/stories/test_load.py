@@ -12,7 +12,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from ringleaf.kube.leader import RENEWALS
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 from tests.deploy.helm import NAME, NAMESPACE
 from tests.effort import examples
 from tests.stories.stage import (

@@ -11,9 +11,9 @@ from urllib.request import urlopen
 import pytest
 
 from ringleaf.kube.catalogue import CATALOGUE, Kind
-from ringleaf.testbed import build
-from ringleaf.testbed.hardware import Machine, fleet, node_object
-from ringleaf.testbed.process import Child, free_port
+from ringleaf_testbed import build
+from ringleaf_testbed.hardware import Machine, fleet, node_object
+from ringleaf_testbed.process import Child, free_port
 from tests.docs.test_dashboard import queries
 from tests.kube.test_alerts import RULES
 from tests.stories.stage import (

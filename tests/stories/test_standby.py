@@ -2,7 +2,7 @@
 
 from urllib.request import urlopen
 
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 from tests.stories.stage import GRACE_S, Stage, has_told, lines_of
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 from tests.deploy.helm import NAMESPACE, container, install_rights, objects
 from tests.stories.stage import (
     GRACE_S,

@@ -12,9 +12,9 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.process import Child
-from ringleaf.testbed.report import ChipFault
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.process import Child
+from ringleaf_testbed.report import ChipFault
 from tests.deploy.helm import ACCOUNT
 from tests.soak.audit import written
 from tests.stories.stage import (

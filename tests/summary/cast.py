@@ -14,7 +14,7 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import load
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.summary import SummaryWriter
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.summary.fabric import CONFIGURATION
 
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"

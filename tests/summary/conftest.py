@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.summary.cast import Cast
 
 

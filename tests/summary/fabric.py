@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from ringleaf.testbed.client import Client, Watch
+from ringleaf_testbed.client import Client, Watch
 
 MAPS: Final = "/api/v1/configmaps"
 LABEL: Final = "outside-job-info=true"

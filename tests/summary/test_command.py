@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.process import Child
 from tests.cli.inside import run_inside
 from tests.stories.stage import GRACE_S, answer_of, has_told, lines_of
 from tests.summary.cast import Cast, address_of

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.effort import assert_reached, examples
 from tests.summary.cast import Beside, Cast, address_of, leaf_of
 from tests.summary.fabric import Fabric, Network, Watcher, real_network

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringleaf.kube.ranktable import LABEL
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 from tests.summary.cast import Beside, Cast, address_of, leaf_of, part
 from tests.summary.fabric import CONFIGURATION, MARK
 

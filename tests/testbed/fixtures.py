@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from ringleaf.testbed import build, source
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed import build, source
+from ringleaf_testbed.cluster import Testbed
 
 TESTBED: Final = "RINGLEAF_TESTBED"
 LANES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

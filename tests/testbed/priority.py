@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from ringleaf.testbed.client import OK, Client
+from ringleaf_testbed.client import OK, Client
 
 DEADLINE_S: Final = 30.0
 LOOK_S: Final = 0.02

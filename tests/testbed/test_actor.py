@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ringleaf.testbed.actor import SERVED, Actor, AssignedPod, Layout
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import Machine, fleet
-from ringleaf.testbed.report import ChipFault, check_code
+from ringleaf_testbed.actor import SERVED, Actor, AssignedPod, Layout
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import Machine, fleet
+from ringleaf_testbed.report import ChipFault, check_code
 
 R = "huawei.com/Ascend910"
 REAL = "huawei.com/AscendReal"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed import build, source
-from ringleaf.testbed.source import COMMANDS, FILES, TestbedError
+from ringleaf_testbed import build, source
+from ringleaf_testbed.source import COMMANDS, FILES, TestbedError
 
 
 def pretend(folder: Path, names: list[str]) -> None:
@@ -81,7 +81,7 @@ def test_nothing_is_said_when_nothing_is_missing(empty_cache: Path) -> None:
 def test_a_machine_without_go_is_told_in_one_line(tmp_path: Path) -> None:
     """Neither Go nor a package index: exit status 2, and what is missing."""
     code = (
-        "import sys, pathlib; from ringleaf.testbed import build;"
+        "import sys, pathlib; from ringleaf_testbed import build;"
         "build.GO_USUAL_PLACE = pathlib.Path('/nowhere'); sys.exit(build.main())"
     )
     environment = {

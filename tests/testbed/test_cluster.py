@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.cluster import Testbed
-from ringleaf.testbed.hardware import fleet
-from ringleaf.testbed.process import is_listening
-from ringleaf.testbed.source import TestbedError, version
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.hardware import fleet
+from ringleaf_testbed.process import is_listening
+from ringleaf_testbed.source import TestbedError, version
 from tests.testbed.test_process import is_alive
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
@@ -162,7 +162,7 @@ def test_everything_dies_with_the_python_process(
     code = """
 import time
 from pathlib import Path
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.cluster import Testbed
 with Testbed(volcano=False, folder=Path("bed")) as bed:
     print(*(child.pid for child in bed.children), flush=True)
     time.sleep(600)
@@ -199,11 +199,11 @@ def test_a_taken_port_is_tried_again_elsewhere(
 ) -> None:
     taken = int(testbed.url.rpartition(":")[2])
     ports = iter([taken, 19_999])
-    monkeypatch.setattr("ringleaf.testbed.cluster.free_port", lambda: next(ports))
+    monkeypatch.setattr("ringleaf_testbed.cluster.free_port", lambda: next(ports))
 
     # Somebody answers on the taken port, so only the log tells that it is not kwok.
     monkeypatch.setattr(
-        "ringleaf.testbed.cluster.is_listening",
+        "ringleaf_testbed.cluster.is_listening",
         lambda port: port != taken and is_listening(port),
     )
     child = testbed.start("kwok")

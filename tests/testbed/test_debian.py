@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed import build, debian
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed import build, debian
+from ringleaf_testbed.source import TestbedError
 
 
 @pytest.fixture

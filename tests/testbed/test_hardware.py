@@ -5,8 +5,8 @@ import yaml
 
 from ringleaf.kube.topology import read_topology
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.testbed.hardware import fleet, leaves_config_map, node_object
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.hardware import fleet, leaves_config_map, node_object
+from ringleaf_testbed.source import TestbedError
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from ringleaf.testbed.actor import main
-from ringleaf.testbed.cluster import Testbed
+from ringleaf_testbed.actor import main
+from ringleaf_testbed.cluster import Testbed
 
 
 def test_the_actor_runs_as_a_process(new_testbed: type[Testbed]) -> None:
     with new_testbed(volcano=False) as bed:
-        command = [sys.executable, "-m", "ringleaf.testbed.actor"]
+        command = [sys.executable, "-m", "ringleaf_testbed.actor"]
         where = ["--kubeconfig", str(bed.kubeconfig), "--leaf-size", "2"]
         machines = ["--machines", "atlas-800t-a2=3", "atlas-900-a3=1"]
         actor = bed.run("actor", [*command, *where, *machines])
@@ -31,7 +31,7 @@ def test_the_actor_runs_as_a_process(new_testbed: type[Testbed]) -> None:
 
 def test_its_help_names_its_options() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ringleaf.testbed.actor", "--help"],
+        [sys.executable, "-m", "ringleaf_testbed.actor", "--help"],
         capture_output=True,
         text=True,
         check=True,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.testbed.process import Child, free_port, growing_pauses, is_listening
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.process import Child, free_port, growing_pauses, is_listening
+from ringleaf_testbed.source import TestbedError
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
@@ -66,7 +66,7 @@ def test_a_slow_child_is_not_waited_for_for_ever(tmp_path: Path) -> None:
 def test_a_child_dies_with_its_parent(tmp_path: Path) -> None:
     code = f"""
 import pathlib, sys, time
-from ringleaf.testbed.process import Child
+from ringleaf_testbed.process import Child
 child = Child("orphan", [sys.executable, "-c", {SLEEP!r}], pathlib.Path("orphan.log"))
 child.wait_until(lambda: child.says("up"))
 print(child.pid, flush=True)

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from ringleaf.testbed import report
-from ringleaf.testbed.hardware import Machine, fleet
-from ringleaf.testbed.report import ChipFault, ChipFaultKind, MachineHealth
+from ringleaf_testbed import report
+from ringleaf_testbed.hardware import Machine, fleet
+from ringleaf_testbed.report import ChipFault, ChipFaultKind, MachineHealth
 
 R = "huawei.com/Ascend910"
 EIGHT = ",".join(f"Ascend910-{chip}" for chip in range(8))

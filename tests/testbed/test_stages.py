@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ringleaf.testbed import source
+from ringleaf_testbed import source
 
 
 def stages() -> list[Mapping[str, Any]]:

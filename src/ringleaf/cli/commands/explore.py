@@ -294,6 +294,14 @@ def dev(
 
     With --once, the exit status is 1 if a sample job did not run.
     """
-    from ringleaf.cli.dev import run_cluster
+    try:
+        from ringleaf_testbed.dev import run_cluster
+    except ModuleNotFoundError as error:
+        if error.name != "ringleaf_testbed":
+            raise
+        raise BadUse(
+            "dev needs the testbed, which is in the repository and not in the package; "
+            "hint: run it from a checkout, after make testbed"
+        ) from None
 
     return run_cluster(once=once)

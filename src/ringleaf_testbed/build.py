@@ -19,8 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TextIO
 
-from ringleaf.testbed import debian
-from ringleaf.testbed.source import (
+from ringleaf_testbed import debian
+from ringleaf_testbed.source import (
     COMMANDS,
     COMPONENTS,
     CONTROL_PLANE,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ringleaf.testbed.source import TestbedError, home
+from ringleaf_testbed.source import TestbedError, home
 
 PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
     {"prometheus": "prometheus", "promtool": "prometheus"}

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.testbed.actor import Actor
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.actor import Actor
+from ringleaf_testbed.source import TestbedError
 
 BROKEN: Final = "ringleaf.io/broken"
 """What is broken of a node: chips and words, with commas between them."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 
 LAUNCH: Final = Path(__file__).with_name("launch.py")
 PORTS: Final = range(20_000, 32_000)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ringleaf.testbed.hardware import Machine
+from ringleaf_testbed.hardware import Machine
 
 SHARD_BYTES: Final = 800 << 10
 

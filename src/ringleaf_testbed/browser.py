@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Self
 
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable")
 PATIENCE_S: Final = 60.0

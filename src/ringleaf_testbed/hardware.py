@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ringleaf.model.product import Product
 from ringleaf.policies.products import find_product, similar_product
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 
 LEAVES: Final = "basic-tor-node-cm"
 LEAVES_NAMESPACE: Final = "kube-system"

@@ -32,9 +32,9 @@ import msgspec
 import yaml
 from msgspec import Struct, field
 
-from ringleaf.testbed import report
-from ringleaf.testbed.client import OK, STRATEGIC, Client, Watch
-from ringleaf.testbed.hardware import (
+from ringleaf_testbed import report
+from ringleaf_testbed.client import OK, STRATEGIC, Client, Watch
+from ringleaf_testbed.hardware import (
     Machine,
     fleet,
     leaves_config_map,
@@ -42,8 +42,8 @@ from ringleaf.testbed.hardware import (
     plain_node,
     ready_condition,
 )
-from ringleaf.testbed.report import ChipFault, ChipFaultKind, MachineHealth
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.report import ChipFault, ChipFaultKind, MachineHealth
+from ringleaf_testbed.source import TestbedError
 
 SERVED: Final = str(2**64 - 1)
 """The predicate-time of a pod whose annotation was used up."""
@@ -914,7 +914,7 @@ def connect(kubeconfig: Path) -> Client:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play the daemons of some machines until a signal comes."""
-    parser = argparse.ArgumentParser(prog="python -m ringleaf.testbed.actor")
+    parser = argparse.ArgumentParser(prog="python -m ringleaf_testbed.actor")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--machines", nargs="+", metavar="PRODUCT=COUNT", required=True)
     parser.add_argument("--leaf-size", type=int, help="machines per leaf switch")

@@ -25,16 +25,16 @@ from typing import Any, Final, Self
 
 import yaml
 
-from ringleaf.testbed import build, source
-from ringleaf.testbed.client import OK, Client
-from ringleaf.testbed.process import (
+from ringleaf_testbed import build, source
+from ringleaf_testbed.client import OK, Client
+from ringleaf_testbed.process import (
     PATIENCE_S,
     Child,
     free_port,
     growing_pauses,
     is_listening,
 )
-from ringleaf.testbed.source import TestbedError
+from ringleaf_testbed.source import TestbedError
 
 NAMESPACES: Final = ("kube-system", "mindx-dl", "volcano-system")
 QUEUES: Final = "/apis/scheduling.volcano.sh/v1beta1/queues"
@@ -375,7 +375,7 @@ class Testbed:
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
-            "--service-account-issuer=https://ringleaf.testbed",
+            "--service-account-issuer=https://ringleaf_testbed",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             f"--authorization-mode={self._authorization}",
             f"--cert-dir={self.folder / 'certs'}",

@@ -16,14 +16,14 @@ from rich.table import Table
 from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import TrimmedConsole
-from ringleaf.testbed import source
-from ringleaf.testbed.actor import REAL, Actor
-from ringleaf.testbed.build import build, command
-from ringleaf.testbed.client import Client
-from ringleaf.testbed.cluster import ADMIN_GROUP, Testbed
-from ringleaf.testbed.hardware import fleet
-from ringleaf.testbed.process import Child, free_port
-from ringleaf.testbed.requested_faults import BROKEN, Breaker
+from ringleaf_testbed import source
+from ringleaf_testbed.actor import REAL, Actor
+from ringleaf_testbed.build import build, command
+from ringleaf_testbed.client import Client
+from ringleaf_testbed.cluster import ADMIN_GROUP, Testbed
+from ringleaf_testbed.hardware import fleet
+from ringleaf_testbed.process import Child, free_port
+from ringleaf_testbed.requested_faults import BROKEN, Breaker
 
 SAMPLES: Final = Path(source.__file__).with_name("samples.yaml")
 SAMPLE_PODS: Final = 8
