@@ -11,7 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from ringleaf.report.contest import is_significant
-from ringleaf.report.measures import duration, measure_of, share
+from ringleaf.report.duration import format_duration
+from ringleaf.report.measures import (
+    measure_of,
+    share,
+)
 from ringleaf.report.results import Estimate
 from ringleaf.study.figures import mean_of, paired
 
@@ -384,7 +388,8 @@ def _goal_of_gangs(study: Plain, use: str, links: str) -> list[str]:
     pairs = zip(study["large"][OURS], study["large"][FREE], strict=True)
     each = ", ".join(_change(one, other) for one, other in pairs)
     found = (
-        f"{duration(ours)} against {duration(theirs)}, {_change(ours, theirs)} % "
+        f"{format_duration(ours)} against {format_duration(theirs)}, "
+        f"{_change(ours, theirs)} % "
         f"(seed by seed {each} %); {TOLD[use]} {share(mine)} against {share(used)}"
     )
     less, as_many = 1 - ours / theirs, round(mine, 3) >= round(used, 3)
@@ -397,7 +402,8 @@ def _goal_of_uneven(study: Plain, use: str) -> list[str]:
     mine, used = (value(study, use, who) for who in (OURS, NEAR))
     conflicts = value(study, "leaves.conflicts", OURS)
     found = (
-        f"{duration(ours)} against {duration(theirs)}, {_change(ours, theirs)} %; "
+        f"{format_duration(ours)} against {format_duration(theirs)}, "
+        f"{_change(ours, theirs)} %; "
         f"{TOLD[use]} {share(mine)} against {share(used)}; {conflicts:.3g} conflicts"
     )
     holds = ours < theirs and round(mine, 3) >= round(used, 3) and conflicts == 0

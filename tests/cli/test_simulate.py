@@ -15,8 +15,8 @@ from rich.console import Console
 
 from ringleaf.cli import simulate as module
 from ringleaf.cli.simulation_screen import LEAST_S, SimulationScreen
-from ringleaf.cli.simulation_summary import lasting
 from ringleaf.engine.event import NodesChanged
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.trial import TimedEvent
 from tests.cli.conftest import Ringleaf
@@ -420,8 +420,8 @@ def test_a_screen_is_drawn_on_a_terminal_now_and_then() -> None:
 
 
 def test_time_is_told_in_units_that_suit_it() -> None:
-    assert lasting(59.4) == "59 s"
-    assert lasting(86400 * 12.5) == "12 d"
+    assert format_duration(59.4) == "59 s"
+    assert format_duration(86400 * 12.5) == "12 d"
 
 
 def test_a_scenario_gives_its_nodes_and_keys_that_are_not_used_are_named(

@@ -12,7 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from ringleaf.report.contest import RELEVANT
-from ringleaf.report.measures import duration, share
+from ringleaf.report.duration import format_duration
+from ringleaf.report.measures import (
+    share,
+)
 from ringleaf.report.page import page, write_report
 from ringleaf.report.results import Estimate, Measured, Results, RunResult
 from ringleaf.report.scene import SITE, films_of, fit
@@ -116,7 +119,7 @@ def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
 
     for title, key, written in (
         ("Utilization", "use.utilisation", share),
-        ("Wait time (mean)", "wait_s.all.mean", duration),
+        ("Wait time (mean)", "wait_s.all.mean", format_duration),
     ):
         cells = read.row(title)[2:]
         for policy, cell in zip(POLICIES, cells, strict=False):

@@ -30,7 +30,12 @@ from ringleaf.cli.simulation_screen import (
     paced,
     time_left,
 )
-from ringleaf.report.measures import duration, number, share, value_of
+from ringleaf.report.duration import format_duration
+from ringleaf.report.measures import (
+    number,
+    share,
+    value_of,
+)
 from ringleaf.report.results import RunResult
 from ringleaf.simulator.clock import Clock
 from ringleaf.study.compare import Executor
@@ -181,7 +186,7 @@ class ComparisonScreen:
         cells = [Text.assemble(bar(part, width, "cyan"), f" {part:4.0%}")]
         if len(done) == len(marks):
             means = [_mean(done, key) for key in MEANS]
-            written = (share, number, duration)
+            written = (share, number, format_duration)
             told = ["means"] + [
                 "" if mean is None else write(mean)
                 for mean, write in zip(means, written, strict=True)

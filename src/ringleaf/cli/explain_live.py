@@ -20,7 +20,12 @@ from ringleaf.cli.explain_run import (
 )
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.fault_view import repair_lines, repair_of
-from ringleaf.cli.live import ClusterAccess, ask, look_with_lives, moment, span
+from ringleaf.cli.live import (
+    ClusterAccess,
+    ask,
+    look_with_lives,
+    moment,
+)
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import PENDING
@@ -42,6 +47,7 @@ from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import is_legal
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.run import ScenarioRun
 from ringleaf.simulator.scenario import Scenario
 
@@ -402,12 +408,13 @@ class _Explained:
         ago = self._look.now - at
         if ago == 0:
             return moment(at)
-        return f"{moment(at)} ({span(abs(ago))} {'ago' if ago > 0 else 'from now'})"
+        direction = "ago" if ago > 0 else "from now"
+        return f"{moment(at)} ({format_duration(abs(ago))} {direction})"
 
     def _refusal_lines(self) -> Iterator[str]:
         if self._refusal is not None:
             at, why = self._refusal
-            ago = span(max(0.0, self._look.now - at))
+            ago = format_duration(max(0.0, self._look.now - at))
             yield f"its last binding failed {ago} ago: {why}"
 
     def _repair_lines(self) -> Iterator[str]:

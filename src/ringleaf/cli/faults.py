@@ -22,7 +22,11 @@ from ringleaf.cli.fault_view import (
     reach_words,
     recall,
 )
-from ringleaf.cli.live import ClusterAccess, ask, moment, span
+from ringleaf.cli.live import (
+    ClusterAccess,
+    ask,
+    moment,
+)
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
@@ -39,6 +43,7 @@ from ringleaf.kube.lives import (
 from ringleaf.kube.look import Look, Observed, clock, read_world
 from ringleaf.kube.names import UID
 from ringleaf.kube.watch import Reflector
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.run import ScenarioRun
 
 Plain = dict[str, Any]
@@ -225,7 +230,7 @@ def _in_run(at: float, _now: float) -> str:
 
 
 def _ago(at: float, now: float) -> str:
-    return f"{span(max(0.0, now - at))} ago"
+    return f"{format_duration(max(0.0, now - at))} ago"
 
 
 # The screen.
@@ -340,7 +345,7 @@ class FaultScreen:
             return ""
         if self._is_run or fault["seen"] is None:
             return self._when(at, self._now)
-        return f"{span(max(0.0, at - fault['seen']))} later"
+        return f"{format_duration(max(0.0, at - fault['seen']))} later"
 
     def _more(self, listed: Sequence[Plain]) -> Iterator[Text]:
         if len(listed) > self._rows:
@@ -381,7 +386,7 @@ class FaultScreen:
             if each["waits-for"]:
                 yield indented(f"  waits for: {each['waits-for']}")
             if each["held"] and each["hold-until"] is not None:
-                left = span(max(0.0, each["hold-until"] - self._now))
+                left = format_duration(max(0.0, each["hold-until"] - self._now))
                 places = so_many(each["held"], "place")
                 yield indented(f"  {places} held for it, for {left} more")
         yield from self._more(listed)
@@ -393,7 +398,7 @@ class FaultScreen:
         yield Text()
         yield Text("Quarantined nodes:")
         for each in listed[: self._rows]:
-            left = f"for {span(max(0.0, each['until'] - self._now))} more"
+            left = f"for {format_duration(max(0.0, each['until'] - self._now))} more"
             why = f": {each['why']}" if each["why"] else ""
             yield indented(f"{each['node']}, {left}{why}")
         yield from self._more(listed)

@@ -19,8 +19,6 @@ from ringleaf.kube.lives import Lives, read_lives
 from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
 from ringleaf.kube.world import World
 
-MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
-
 _T = TypeVar("_T")
 
 
@@ -125,18 +123,3 @@ def moment(seconds: float) -> str:
     """
     at = datetime.fromtimestamp(seconds, UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def span(seconds: float) -> str:
-    """How long something takes, for people.
-
-    >>> span(42), span(150), span(7_500), span(200_000)
-    ('42 s', '2 min', '2 h 5 min', '2 d 7 h')
-    """
-    if seconds < 2 * MINUTE_S:
-        return f"{seconds:.0f} s"
-    if seconds < HOUR_S:
-        return f"{seconds // MINUTE_S:.0f} min"
-    if seconds < DAY_S:
-        return f"{seconds // HOUR_S:.0f} h {seconds % HOUR_S // MINUTE_S:.0f} min"
-    return f"{seconds // DAY_S:.0f} d {seconds % DAY_S // HOUR_S:.0f} h"

@@ -10,7 +10,6 @@ from ringleaf.actions.moves import MovePlan, NoMoves
 from ringleaf.actions.propose import propose, propose_whole, waiting_jobs
 from ringleaf.cli.command import close_to
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.live import span
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.plan import new_table, print_about
@@ -18,6 +17,7 @@ from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.engine.engine import Engine
 from ringleaf.model.placement import Placement
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.answer import placement_plain
 from ringleaf.simulator.encode import whole
 
@@ -169,8 +169,8 @@ def _print_moves(console: Console, engine: Engine, plan: MovePlan) -> None:
             str(move.mover.chips),
             Text(where_words(engine, move.mover.placements)),
             Text(where_words(engine, move.after)),
-            span(move.mover.lost_s),
-            span(move.mover.restart_s),
+            format_duration(move.mover.lost_s),
+            format_duration(move.mover.restart_s),
             f"{move.mover.cost:,.0f}",
         )
     console.print(table)
@@ -200,7 +200,7 @@ def _sums(engine: Engine, plan: MovePlan) -> Iterator[str]:
         f"cost     {plan.cost:,.0f} chip-seconds: {lost:,.0f} of work since the last "
         f"checkpoints, {restart:,.0f} of restarts"
     )
-    chips, sooner = so_many(plan.chips, "chip"), span(plan.sooner_s)
+    chips, sooner = so_many(plan.chips, "chip"), format_duration(plan.sooner_s)
     if plan.job:
         gained = f"{chips} wait {sooner} less, by the expected ends of running jobs"
     else:

@@ -22,7 +22,9 @@ from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import TrimmedConsole, print_json, progress
 from ringleaf.cli.simulation_screen import SimulationScreen, paced
-from ringleaf.cli.simulation_summary import lasting, print_summary
+from ringleaf.cli.simulation_summary import (
+    print_summary,
+)
 from ringleaf.cli.site import simulated_cluster, warn_of_unused
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
@@ -31,7 +33,10 @@ from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.moving import Moving
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.policies.counting import some_of
-from ringleaf.report.measures import value_of
+from ringleaf.report.duration import format_duration
+from ringleaf.report.measures import (
+    value_of,
+)
 from ringleaf.simulator import checkpoint
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.failures import FailureGenerator, read_rates, recovering
@@ -270,7 +275,8 @@ def on_window(window: dict[str, float]) -> str:
     if counted >= LEAST_COUNTED * comes:
         return ""
     return (
-        f"only {lasting(counted)} of the {lasting(comes)} in which jobs arrive are "
+        f"only {format_duration(counted)} of the {format_duration(comes)} in which "
+        "jobs arrive are "
         "counted, as few of them arrive early; hint: more --jobs, or --load"
     )
 
@@ -330,7 +336,7 @@ def on_long(
     if wait_s <= LONG_S:
         return ""
     several = len(every) > 1
-    told = f"{lasting(wait_s)} or more" if several else lasting(wait_s)
+    told = f"{format_duration(wait_s)} or more" if several else format_duration(wait_s)
     under = " with every policy" if several else ""
     hints = _suiting(load, chips, wanted)
     return (

@@ -13,9 +13,9 @@ from rich.console import Console, ConsoleRenderable, Group
 from rich.live import Live
 from rich.text import Text
 
-from ringleaf.cli.simulation_summary import lasting
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.uplinks import NOWHERE
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.metrics import RunMetrics
 
@@ -180,7 +180,8 @@ class SimulationScreen:
                 ),
             ),
             _line(
-                "speed", Text(f"{speed:,.0f} jobs a second, {lasting(passes)} in one")
+                "speed",
+                Text(f"{speed:,.0f} jobs a second, {format_duration(passes)} in one"),
             ),
             _line("time", Text(left)),
             *_drawn(seen.map),

@@ -2,36 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.output import so_many
+from ringleaf.report.duration import format_duration
 from ringleaf.report.unstarted import unstarted_words
 
 Plain = dict[str, Any]
-
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
-
-
-def lasting(seconds: float | None) -> str:
-    """So much time, in a unit that suits it.
-
-    >>> [lasting(s) for s in (0, 12.34, 90, 7200, 200_000, None)]
-    ['0 s', '12 s', '1.5 min', '2 h', '2.3 d', '-']
-    """
-    if seconds is None:
-        return "-"
-    for unit, word in _UNITS:
-        if seconds >= unit:
-            return f"{_short(seconds / unit)} {word}"
-    return f"{_short(seconds)} s"
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")  # noqa: PLR2004
 
 
 def _percent(share: float | None) -> str:
@@ -74,7 +55,7 @@ def _left_out(measures: Plain) -> str:
     """Which jobs never start, and what the mean wait is with them; empty of none."""
     if not (words := unstarted_words([measures])):
         return ""
-    longest = lasting(measures["jobs"]["longest_unstarted_s"])
+    longest = format_duration(measures["jobs"]["longest_unstarted_s"])
     pending = measures["pending_s"]["all"]
     told = (
         f"{words} never started, pending for up to {longest} at the end; "
@@ -84,7 +65,7 @@ def _left_out(measures: Plain) -> str:
         return told
     return (
         f"{told}; with them, pending until the last job ended, the mean is "
-        f"{lasting(pending['mean'])} or more"
+        f"{format_duration(pending['mean'])} or more"
     )
 
 
@@ -119,7 +100,7 @@ def _head(told: Plain) -> Iterator[Text]:
         parts.append(so_many(cluster["leaves"], "leaf", "leaves"))
     if cluster["superpods"]:
         parts.append(so_many(cluster["superpods"], "SuperPoD"))
-    span = lasting(workload["span_s"])
+    span = format_duration(workload["span_s"])
     jobs = "job" if workload["jobs"] == 1 else "jobs"
     yield Text(
         f"{', '.join(parts)}; {workload['jobs']:,} {jobs} in {span}, "
@@ -133,8 +114,10 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
     use = measures["use"]
     yield "utilization", _told(_percent(use["utilisation"]), _useful(told))
     wait = measures["wait_s"]["all"]
-    few = ", ".join(f"{key} {lasting(wait[key])}" for key in ("p50", "p95", "p99"))
-    yield "wait time", _told(f"mean {lasting(wait['mean'])}", few)
+    few = ", ".join(
+        f"{key} {format_duration(wait[key])}" for key in ("p50", "p95", "p99")
+    )
+    yield "wait time", _told(f"mean {format_duration(wait['mean'])}", few)
     if wait["mean"] and (why := _why(measures["why"])):
         yield "causes", Text(why)
     chips = measures["chips"]
@@ -171,7 +154,9 @@ def _jobs(told: Plain) -> Text:
         parts.append(f"{waiting:,} still pending, for lack of room")
     if jobs["refused"]:
         parts.append(f"{jobs['refused']:,} invalid: they can never be placed")
-    return Text(", ".join(parts) + f"; the last after {lasting(told['ends_s'])}")
+    return Text(
+        ", ".join(parts) + f"; the last after {format_duration(told['ends_s'])}"
+    )
 
 
 def _useful(told: Plain) -> str:
@@ -217,7 +202,7 @@ def _lost(told: Plain) -> Text:
     if faults["evictions"]:
         parts.append(f"{so_many(faults['evicted_pods'], 'pod')} evicted")
     if faults["deletions"]:
-        recovery = lasting(faults["recovery_s"]["mean"])
+        recovery = format_duration(faults["recovery_s"]["mean"])
         parts.append(f"{so_many(faults['deleted_pods'], 'pod')} deleted for faults")
         parts.append(f"repaired after {recovery}")
         parts.append(f"{_percent(faults['share_in_place'])} of pods in place")
@@ -232,5 +217,7 @@ def _by_size(measures: Plain) -> Table:
     for size, wait in measures["wait_s"]["by_size"].items():
         if wait["n"]:
             keys = ("mean", "p50", "p95", "p99", "max")
-            table.add_row(size, f"{wait['n']:,}", *(lasting(wait[k]) for k in keys))
+            table.add_row(
+                size, f"{wait['n']:,}", *(format_duration(wait[k]) for k in keys)
+            )
     return table

@@ -7,7 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ringleaf.actions.reserve import soonest_start
-from ringleaf.cli.live import moment, span
+from ringleaf.cli.live import (
+    moment,
+)
 from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
 from ringleaf.framework.job_state import JobState
@@ -15,6 +17,7 @@ from ringleaf.framework.reservation import ends_at
 from ringleaf.kube.jobnames import known_as
 from ringleaf.kube.look import Look
 from ringleaf.kube.names import ESTIMATE
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.outcome import reservation_plain
 
 Plain = dict[str, Any]
@@ -68,7 +71,8 @@ class Start(Struct, frozen=True):
         return f"could start {self._when()}, on {self.places}: by then {then}"
 
     def _when(self) -> str:
-        return f"in {span(self.ready_at - self.now)}, at {moment(self.ready_at)}"
+        left = format_duration(self.ready_at - self.now)
+        return f"in {left}, at {moment(self.ready_at)}"
 
     def _words_of_others(self, enough: Sequence[str]) -> str:
         """The start if one job of *enough* has to end, and others are not named."""

@@ -11,7 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ringleaf.cli.fault_view import recall, summary_of
-from ringleaf.cli.live import ClusterAccess, ask, moment, span
+from ringleaf.cli.live import (
+    ClusterAccess,
+    ask,
+    moment,
+)
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.cli.plan import new_table
 from ringleaf.engine.engine import Engine
@@ -35,6 +39,7 @@ from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.uplinks import NOWHERE
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.encode import amounts, ended_reservation, whole
 from ringleaf.simulator.outcome import queue_plain
 
@@ -115,7 +120,7 @@ class Lead:
         if self.trouble:
             return found | {"state": "unknown", "why": self.trouble}
         if self.silent_since is not None:
-            ago = span(max(0.0, now - self.silent_since))
+            ago = format_duration(max(0.0, now - self.silent_since))
             why = f"the API server has not answered for {ago}"
             return found | {"state": "unknown", "why": why}
         if self.lease is None:
@@ -408,7 +413,7 @@ class StatusScreen:
         if told["state"] == "leads":
             return Text.assemble("leader: ", (told["holder"], "green"), f" ({lease})")
         if told["state"] == HELD:
-            ago = span(max(0.0, self._now - told["renewed"]))
+            ago = format_duration(max(0.0, self._now - told["renewed"]))
             last = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
             return Text(f"leader: none, {lease} is not held{last}", style="red")
         if told["state"] == "unknown":
@@ -481,7 +486,7 @@ class StatusScreen:
             name = self._name(each["job"])
             why = each["why"].removeprefix(f"job {name!r} ").removeprefix("waits: ")
             why = why or "no reason yet; hint: ringleaf explain"
-            age = span(max(0.0, self._now - each["since"]))
+            age = format_duration(max(0.0, self._now - each["since"]))
             table.add_row(Text(name), age, Text(each["queue"]), Text(why))
         yield table
         if len(listed) > self._rows:
@@ -512,8 +517,8 @@ class StatusScreen:
             for each in reversed(told["ended"]):
                 table.add_row(
                     Text(self._name(each["job"])),
-                    f"{span(max(0.0, self._now - each['until']))} ago",
-                    span(each["until"] - each["since"]),
+                    f"{format_duration(max(0.0, self._now - each['until']))} ago",
+                    format_duration(each["until"] - each["since"]),
                     _chip_hours(each["chip-seconds"]),
                     Text(_OUTCOMES[each["outcome"]]),
                 )

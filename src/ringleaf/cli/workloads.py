@@ -23,6 +23,7 @@ from ringleaf.cli.output import (
 )
 from ringleaf.cli.site import simulated_cluster
 from ringleaf.model.spelling import did_you_mean
+from ringleaf.report.duration import format_duration
 from ringleaf.simulator.mix import Figures, figures, is_made_up
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.source import BadInput
@@ -31,9 +32,6 @@ from ringleaf.simulator.trial import JobSpec, Site, Workload
 from ringleaf.simulator.workloads import USUAL_LOAD, WORKLOADS, workload
 
 USUAL_CLUSTER: Final = "leaf-spine-512"
-DAY_S: Final = 86400
-HOUR_S: Final = 3600
-MINUTE_S: Final = 60
 
 Told = Mapping[str, tuple[float, float]]
 """What was published: of what -> percent of jobs, percent of chip-time."""
@@ -264,7 +262,7 @@ def _print_lists(console: Console, listed: Mapping[str, Any]) -> None:
 def _print_one(console: Console, told: Mapping[str, Any]) -> None:
     head = (
         f"{told['name']} on {told['cluster']}: {so_many(told['jobs'], 'job')} in "
-        f"{lasting(told['span-seconds'])}, offered load {told['load']:.2f}, "
+        f"{format_duration(told['span-seconds'])}, offered load {told['load']:.2f}, "
         f"{told['mean-chips']:.2f} chips a job"
     )
     if "published-mean-chips" in told:
@@ -296,8 +294,8 @@ def _table(word: str, rows: list[dict[str, Any]]) -> Table:
             str(row["jobs"]),
             _percent(row, "jobs-percent"),
             _percent(row, "chip-time-percent"),
-            lasting(row["median-seconds"]),
-            lasting(row["longest-seconds"]),
+            format_duration(row["median-seconds"]),
+            format_duration(row["longest-seconds"]),
         )
     return table
 
@@ -305,15 +303,3 @@ def _table(word: str, rows: list[dict[str, Any]]) -> Table:
 def _percent(row: Mapping[str, Any], key: str) -> str:
     told = row.get(f"published-{key}")
     return f"{row[key]:.2f}" + ("" if told is None else f" ({told:.2f})")
-
-
-def lasting(seconds: float) -> str:
-    """A time for people.
-
-    >>> [lasting(s) for s in (59, 90, 7300, 180_000)]
-    ['59 s', '1.5 min', '2.0 h', '2.1 days']
-    """
-    for unit, word in ((DAY_S, "days"), (HOUR_S, "h"), (MINUTE_S, "min")):
-        if seconds >= unit * 1.5 or (unit == MINUTE_S and seconds >= unit):
-            return f"{seconds / unit:.1f} {word}"
-    return f"{seconds:.0f} s"

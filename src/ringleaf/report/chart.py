@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringleaf.report.measures import DAY_S, HOUR_S, MINUTE_S
+from ringleaf.report.duration import DAY_S, HOUR_S, MINUTE_S
 from ringleaf.report.results import RunResult
 
 Floats = NDArray[np.float64]

@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from ringleaf.report.duration import format_duration
 from ringleaf.report.measures import (
     Better,
     Measure,
     MeasureTable,
-    duration,
     measure_of,
     share,
 )
@@ -71,7 +71,7 @@ def is_relevant(measure: Measure, gap: float, *values: float) -> bool:
     """Whether a difference of *values* is large enough to matter, see `RELEVANT`."""
     if measure.written is share:
         return abs(gap) >= LEAST_SHARE
-    least = LEAST_S if measure.written is duration else 0.0
+    least = LEAST_S if measure.written is format_duration else 0.0
     return gap != 0 and abs(gap) >= max(least, LEAST_PART * max(map(abs, values)))
 
 

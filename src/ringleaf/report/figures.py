@@ -11,10 +11,10 @@ import numpy as np
 
 from ringleaf.report import chart
 from ringleaf.report.contest import Contest
+from ringleaf.report.duration import format_duration
 from ringleaf.report.measures import (
     Measure,
     MeasureTable,
-    duration,
     number,
     share,
     value_of,
@@ -26,7 +26,7 @@ SIZES: Final = ("1", "2-4", "5-8", "9-64", "65-256", ">256")
 KINDS: Final[Mapping[object, str]] = {
     share: "share",
     number: "number",
-    duration: "duration",
+    format_duration: "duration",
 }
 """How values are written -> what the script calls that."""
 
@@ -160,7 +160,9 @@ def waits_of(results: Results) -> dict[str, Any]:
 def _range(own: WaitTimes | None) -> dict[str, Any] | None:
     if own is None:
         return None
-    told = [f"{key} {duration(getattr(own, key))}" for key in ("p50", "mean", "p95")]
+    told = [
+        f"{key} {format_duration(getattr(own, key))}" for key in ("p50", "mean", "p95")
+    ]
     return {"dot": own.mean, "low": own.p50, "high": own.p95, "tell": told}
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ringleaf.report.duration import format_duration
 from ringleaf.report.results import Estimate, Results
 
-MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 LARGE: Final = ">64"
 """A size that is told besides the buckets: gangs of more than 64 chips."""
 _LARGE: Final = ("65-256", ">256")
@@ -40,22 +40,6 @@ def share(value: float) -> str:
     return f"{percent:.2f} %" if abs(percent) >= SMALL / 10 else f"{percent:.2g} %"
 
 
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
-
-    >>> [duration(s) for s in (0.0, 0.25, 42.0, 600.0, 5400.0, 200000.0)]
-    ['0 s', '0.25 s', '42 s', '10.0 min', '1.5 h', '2.3 d']
-    """
-    size = abs(seconds)
-    if size >= 2 * DAY_S:
-        return f"{seconds / DAY_S:,.1f} d"
-    if size >= HOUR_S:
-        return f"{seconds / HOUR_S:.1f} h"
-    if size >= 2 * MINUTE_S:
-        return f"{seconds / MINUTE_S:.1f} min"
-    return f"{seconds:.3g} s"
-
-
 def number(value: float) -> str:
     """A number with three digits or more that matter.
 
@@ -67,7 +51,7 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-NEAR_ZERO: Final = {share: 0.0005, number: 0.005, duration: 0.1}
+NEAR_ZERO: Final = {share: 0.0005, number: 0.005, format_duration: 0.1}
 """Smaller values say nothing but that there is hardly anything."""
 
 
@@ -155,43 +139,46 @@ MEASURES: Final = (
             DOWN, share, "gangs that shared a leaf's links", "Gangs\nsharing\nlinks"),
     Measure("wait_s.all.mean", "Wait time (mean)",
             "From the submission of a job to its start, mean over jobs.", DOWN,
-            duration, "mean wait time", "Wait\nmean"),
+            format_duration, "mean wait time", "Wait\nmean"),
     Measure("wait_s.all.p50", "Wait time (p50)",
-            "Half of the jobs wait longer than this.", DOWN, duration,
+            "Half of the jobs wait longer than this.", DOWN, format_duration,
             "median wait time", "Wait\np50"),
     Measure("wait_s.all.p95", "Wait time (p95)",
-            "One job in twenty waits longer than this.", DOWN, duration,
+            "One job in twenty waits longer than this.", DOWN, format_duration,
             "p95 wait time", "Wait\np95"),
     Measure("wait_s.all.p99", "Wait time (p99)",
-            "One job in a hundred waits longer than this.", DOWN, duration,
+            "One job in a hundred waits longer than this.", DOWN, format_duration,
             "p99 wait time", "Wait\np99"),
     Measure("wait_s.by_size.>64.mean", "Wait time, gangs > 64 chips (mean)",
             "From submission to start, mean over jobs of more than 64 chips.", DOWN,
-            duration, "mean wait time of gangs > 64 chips", "Wait\n> 64 chips"),
+            format_duration, "mean wait time of gangs > 64 chips", "Wait\n> 64 chips"),
     Measure("wait_s.by_size.>256.mean", "Wait time, gangs > 256 chips (mean)",
             "From submission to start, mean over jobs of more than 256 chips.", DOWN,
-            duration, "mean wait time of gangs > 256 chips", "Wait\n> 256 chips"),
+            format_duration, "mean wait time of gangs > 256 chips",
+            "Wait\n> 256 chips"),
     Measure("wait_s.by_size.1.mean", "Wait time, 1-chip jobs (mean)",
-            "From submission to start, mean over jobs of one chip.", DOWN, duration,
+            "From submission to start, mean over jobs of one chip.", DOWN,
+            format_duration,
             "mean wait time of 1-chip jobs", "Wait\n1 chip"),
     Measure("pending_s.all.mean", "Wait time of all jobs (mean)",
             "As the mean wait time; jobs that never start count as pending until the "
-            "last job ends.", DOWN, duration, "mean wait time of all jobs",
+            "last job ends.", DOWN, format_duration, "mean wait time of all jobs",
             "Wait\nall jobs"),
     Measure("pending_s.by_size.>64.mean", "Wait time of all gangs > 64 chips (mean)",
-            "The same, mean over jobs of more than 64 chips.", DOWN, duration,
+            "The same, mean over jobs of more than 64 chips.", DOWN, format_duration,
             "mean wait time of all gangs > 64 chips", "Wait, all\n> 64 chips"),
     Measure("starvation.max_wait_s", "Wait time, largest gangs (max)",
             "The longest wait of a job of more than a quarter of the cluster.", DOWN,
-            duration, "longest wait time of the largest gangs", "Longest\nwait"),
+            format_duration, "longest wait time of the largest gangs", "Longest\nwait"),
     Measure("bounded_slowdown.all.mean", "Slowdown",
             "Time from submission to end over the time a job runs alone; 1 is ideal.",
             DOWN, number, "slowdown", least=1.0),
     Measure("jct_s.all.mean", "Job completion time (mean)",
-            "From submission to end, mean over jobs.", DOWN, duration,
+            "From submission to end, mean over jobs.", DOWN, format_duration,
             "mean job completion time", "JCT\nmean"),
     Measure("work.makespan_s", "Makespan",
-            "From the first submission to the last end.", DOWN, duration, "makespan"),
+            "From the first submission to the last end.", DOWN, format_duration,
+            "makespan"),
     Measure("leaves.share_of_gangs", "Gangs across leaves",
             "Share of the jobs on several nodes that are under several leaves.", DOWN,
             share, "gangs across leaves"),
@@ -218,7 +205,8 @@ MEASURES: Final = (
             "Work that is done again after a fault.", DOWN, number,
             "chip-hours lost to faults"),
     Measure("faults.recovery_s.mean", "Recovery time (mean)",
-            "From a fault to when the job has all its pods again.", DOWN, duration,
+            "From a fault to when the job has all its pods again.", DOWN,
+            format_duration,
             "mean recovery time"),
     Measure("faults.share_in_place", "Pods restored in place",
             "Share of the pods lost to faults that returned to their node.", UP,

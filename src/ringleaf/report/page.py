@@ -17,13 +17,13 @@ from msgspec import Struct
 from ringleaf.report import figures
 from ringleaf.report.chart import axis_of
 from ringleaf.report.contest import ComparisonOutcome, Contest, contest_of
+from ringleaf.report.duration import format_duration
 from ringleaf.report.measures import (
     ALL_JOBS,
     NONE,
     Better,
     MeasureTable,
     brief,
-    duration,
     listed,
     measure_of,
     number,
@@ -658,7 +658,7 @@ def _simulated(results: Results) -> Iterator[str]:
 def _window(run: RunResult) -> str:
     window = run.metrics.get("window", {})
     start, stop = window.get("from_s", 0.0), window.get("to_s", 0.0)
-    return f"{duration(start)} to {duration(stop)}"
+    return f"{format_duration(start)} to {format_duration(stop)}"
 
 
 def _footer(results: Results) -> Iterator[str]:

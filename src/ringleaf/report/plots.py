@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ringleaf.report import chart
+from ringleaf.report.duration import DAY_S, HOUR_S, MINUTE_S
 from ringleaf.report.figures import SIZES, spreads
 from ringleaf.report.measures import (
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
     MeasureTable,
     number,
     share,

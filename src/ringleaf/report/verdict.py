@@ -15,11 +15,11 @@ from ringleaf.report.contest import (
     is_sure,
     relative,
 )
+from ringleaf.report.duration import format_duration
 from ringleaf.report.measures import (
     Better,
     Measure,
     MeasureTable,
-    duration,
     listed,
     measure_of,
     tick,
@@ -231,12 +231,12 @@ def in_a_sentence(table: MeasureTable) -> str | None:
     own = waits.pop(results.reference)
     best = min(waits, key=lambda policy: (waits[policy], policy))
     measure, one = measure_of(table.compared(key)), UNKNOWN
-    told = f"{WAITING[key]} wait {duration(own)} with {results.reference}"
+    told = f"{WAITING[key]} wait {format_duration(own)} with {results.reference}"
     named = [p for p in dict.fromkeys((results.baseline, best)) if p in waits]
     for policy in named:
         is_best = policy == best and len(waits) > 1
         told += " and " if policy == named[-1] else ", "
-        told += f"{duration(waits[policy])} with {policy}"
+        told += f"{format_duration(waits[policy])} with {policy}"
         told += ", the best baseline" if is_best else ""
         gap = "the same" if waits[policy] == own else relative(waits[policy], own)
         if has_one_seed(results):
@@ -637,5 +637,5 @@ def summary(results: Results) -> str:
     span = float(window.get("to_s", 0.0)) - float(window.get("from_s", 0.0))
     return (
         f"{spec.jobs:,} jobs of {spec.workload} on {spec.site} ({spec.chips:,} chips), "
-        f"counted over {duration(span)}"
+        f"counted over {format_duration(span)}"
     )
