@@ -141,7 +141,7 @@ class Tab:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = answer["sessionId"]
-        for domain in ("Tab", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         return self
 

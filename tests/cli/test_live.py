@@ -117,7 +117,7 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
     assert found.start.told is not None
     assert found.start.told["ready-at"] == 600 + 3600
     assert found.start.words(found.ends or ()) == (
-        "could start in 53 min, at 1970-01-01 01:10:00 UTC, on a [0-7]: "
+        "could start in 53.3 min, at 1970-01-01 01:10:00 UTC, on a [0-7]: "
         "by then 'pod default/old' has ended"
     )
 
@@ -137,7 +137,7 @@ def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None
     assert found.start.told is not None
     assert found.start.told["ready-at"] == 600 + 4096
     assert found.start.words(found.ends or ()) == (
-        "could start in 1 h 1 min, at 1970-01-01 01:18:16 UTC, on a [0-7]: "
+        "could start in 1.0 h, at 1970-01-01 01:18:16 UTC, on a [0-7]: "
         "by then 'pod default/old' has ended; 'pod default/old' is expected to end by "
         "1970-01-01 01:18:16 UTC, median of 9 runs of user 'default'"
     )
@@ -167,7 +167,7 @@ def test_an_estimate_on_the_pod_group_of_a_running_job_says_when() -> None:
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
     assert found.start is not None
-    assert found.start.words(found.ends or ()).startswith("could start in 1 h 0 min")
+    assert found.start.words(found.ends or ()).startswith("could start in 1.0 h")
 
 
 def test_one_for_which_there_are_too_few_nodes_is_told_so() -> None:

@@ -43,7 +43,7 @@ def test_a_plan_is_a_table_with_what_it_costs_and_gains(ringleaf: Ringleaf) -> N
     (row,) = [line for line in done.lines if line.startswith("tune ")]
     assert row.split() == [
         *("tune", "2", "n2", "(leaf", "a)", "n1", "(leaf", "a)"),
-        *("10", "min", "60", "s", "1,320"),
+        *("10.0", "min", "60", "s", "1,320"),
     ]
     text = " ".join(done.out.split())
     assert "cost 2,240 chip-seconds: 2,000 of work since the last checkpoints" in text

@@ -368,8 +368,8 @@ def test_what_reservations_cost_and_what_became_of_them_is_shown() -> None:
     ]
     rows = [line.split() for line in lines[start + 2 :] if "default/" in line]
     assert [(row[0], row[1]) for row in rows] == [
-        ("default/all", "1"),
-        ("default/big", "2"),
+        ("default/all", "1.0"),
+        ("default/big", "2.0"),
     ]
     assert any(line.endswith("started") for line in lines)
     assert any("used up" in line for line in lines)

@@ -48,13 +48,13 @@ def test_the_jobs_of_a_trace_are_counted_by_hand(
 
     # 1 x 100 + 4 x 100 + 8 x 300 = 2900 chip-seconds; 8 chips for 100 s are 800.
     assert shown.lines[0] == (
-        "log.csv on leaf-spine-512:nodes=1: 3 jobs in 1.7 min, offered load 3.62, "
+        "log.csv on leaf-spine-512:nodes=1: 3 jobs in 100 s, offered load 3.62, "
         "4.33 chips a job"
     )
     assert shown.lines[6:10] == [
         "chips      jobs  % of jobs  % of chip-time   median  longest",
-        "1             1      33.33            3.45  1.7 min  1.7 min",
-        "4             1      33.33           13.79  1.7 min  1.7 min",
+        "1             1      33.33            3.45    100 s    100 s",
+        "4             1      33.33           13.79    100 s    100 s",
         "8             1      33.33           82.76  5.0 min  5.0 min",
     ]
 

@@ -58,8 +58,10 @@ NEAR_ZERO: Final = {share: 0.0005, number: 0.005, format_duration: 0.1}
 def brief(value: float, written: Callable[[float], str]) -> str:
     """A value on a card, where only its size matters.
 
-    >>> brief(0.00012, share), brief(0.0042, number), brief(0.02, duration)
-    ('about 0 %', 'about 0', 'about 0 s')
+    >>> brief(0.00012, share), brief(0.0042, number)
+    ('about 0 %', 'about 0')
+    >>> brief(0.02, format_duration)
+    'about 0 s'
     >>> brief(0.0, number), brief(0.208, number)
     ('0', '0.208')
     """

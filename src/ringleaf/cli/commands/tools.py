@@ -41,7 +41,7 @@ class CsvColumns(NamedTuple):
         str | None,
         Option(
             "COLUMN[,COLUMN...]",
-            "TopologyColumns that together name the leaf.",
+            "Columns that together name the leaf.",
             default="leaf, tor, switch or rack, with rooms and other wider locations",
         ),
     ] = None
