@@ -353,7 +353,7 @@ def test_lives_that_were_written_down_are_shown() -> None:
     assert "2 faults on 2 nodes, 1 recovered, 1 node quarantined" in lines[0]
     text = "\n".join(lines)
     assert "b      not ready         5.0 min ago  1 s later             x/j" in text
-    assert "a      chip 1 unhealthy  9 s ago               4 s later" in text
+    assert "a      chip 1 unhealthy  9 s ago                 4 s later" in text
     assert "  a, for 4.0 min more: no room" in text
     assert len(look_of(stage, lives)["faults"]) == 2
 
@@ -456,7 +456,7 @@ def test_a_job_being_repaired_shows_what_is_held_for_it() -> None:
     assert f"3 pods deleted in the last 60 s; {limit}" in lines
     assert "  A: the whole job, found 6 s ago; pods 0-2 deleted" in lines
     assert "    waits for: its pods to be created again" in lines
-    assert "    2 places held for it, for 4.0 min more" in lines
+    assert "    2 places held for it, for 4.9 min more" in lines
 
 
 def test_a_repair_that_is_over_is_none() -> None:
