@@ -234,6 +234,36 @@ def test_a_rejected_short_job_uses_what_another_has_reserved() -> None:
     assert story.phase("first") is not Phase.RUNNING
 
 
+def test_of_one_request_the_first_job_that_ends_in_time_is_admitted() -> None:
+    """Jobs that differ only in their running time are one class while rejected."""
+    story = Story("a b", conf=conf(USUAL, TIERS))
+    story.arrives(job("left", 4, estimate_s=900), job("right", 8, estimate_s=900))
+    story.arrives(job("large", 8, 2))
+    story.wakes(300)
+    story.arrives(job("eight", 8), job("four", 4))
+    assert story.phase("four") is Phase.INQUEUE
+
+    said = story.arrives(
+        job("slow", 4),
+        job("late", 4, estimate_s=700),
+        job("short-1", 4, estimate_s=60),
+        job("short-2", 4, estimate_s=50),
+        now=310,
+    )
+
+    assert [each for each in said if each.startswith("bind")] == [
+        "bind short-1: 0 on a 4567"
+    ]
+    unadmitted = story.engine.cycle.pending.unadmitted
+    assert unadmitted.class_of("slow") is unadmitted.class_of("short-2")
+    said = story.hears(JobGone("short-1"), now=320)
+    assert "bind short-2: 0 on a 4567" in said
+    story.hears(JobGone("short-2"), now=330)
+    assert story.phase("slow") is story.phase("late") is Phase.PENDING
+    said = story.arrives(job("short-3", 4, estimate_s=40), now=340)
+    assert "bind short-3: 0 on a 4567" in said
+
+
 def test_rejected_jobs_are_admitted_in_job_order_whatever_they_request() -> None:
     story = crowd()
     jobs = job("x1", 4, priority=10), job("x2", 4), job("y1", 2, priority=5)

@@ -5,8 +5,9 @@ found no places cannot use what is free now: one gang that waits for its last no
 keep all jobs from all other chips.
 """
 
-from functools import cached_property
-from heapq import heappop, heappush
+from functools import cached_property, partial
+from heapq import heapify, heappop, heappush
+from math import inf
 
 from ringleaf.actions.enqueue import admit_job, may_admit
 from ringleaf.actions.start import start
@@ -14,7 +15,8 @@ from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.changes import Change
 from ringleaf.framework.cycle import Cycle
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.pending_queue import EquivalenceClass, heap_of
+from ringleaf.framework.pending_queue import EquivalenceClass, JobKey
+from ringleaf.framework.reservation import longest_run
 from ringleaf.framework.state import free_chips
 from ringleaf.model.job import Job
 
@@ -30,7 +32,11 @@ def admit_fitting(cycle: Cycle) -> bool:
     for job_class in filter(None, pending.rejected):
         queues.setdefault(job_class.scheduling_key.queue, []).append(job_class)
     for classes in queues.values():
-        heap = heap_of(classes)
+        heap = [
+            (job_class.front[0], number, job_class, job_class.front[1], inf)
+            for number, job_class in enumerate(classes)
+        ]
+        heapify(heap)
         while heap:
             if cycle.slice.cut_short():
                 return False
@@ -38,13 +44,35 @@ def admit_fitting(cycle: Cycle) -> bool:
                 cycle.slice.is_spent = True
                 cycle.changes.note(Change.USAGE_CHANGED)  # the others come next
                 return False
-            _key, number, job_class = heappop(heap)
-            if admission.admits(job_class) and job_class:
-                heappush(heap, (job_class.front[0], number, job_class))
+            key, number, job_class, job_state, most_s = heappop(heap)
+            if not admission.admits(job_class, job_state):
+                most_s = cycle.reservations.longest_backfill(job_state)
+            following = _next_in(job_class, key, most_s)
+            if following is not None:
+                heappush(heap, (following[0], number, job_class, following[1], most_s))
     cycle.victim_search.failed = {
         job_class: None for job_class in cycle.victim_search.failed if job_class
     }
     return True
+
+
+def _next_in(
+    job_class: EquivalenceClass, key: JobKey, most_s: float
+) -> tuple[JobKey, JobState] | None:
+    """The next job of *job_class* behind *key* that runs no longer than *most_s*.
+
+    Where no job of it was tried in vain, that is the first.
+    """
+    if not job_class or most_s == -inf:
+        return None
+    if most_s == inf:
+        return job_class.front
+    return job_class.first_after(key, partial(_ends_within, most_s))
+
+
+def _ends_within(most_s: float, job_state: JobState) -> bool:
+    lasts_s = longest_run(job_state.job)
+    return lasts_s is not None and lasts_s <= most_s
 
 
 class FittingAdmission:
@@ -62,9 +90,8 @@ class FittingAdmission:
         }
         """The classes of admitted jobs whose first job found no places."""
 
-    def admits(self, job_class: EquivalenceClass) -> bool:
-        """Whether the first job of *job_class* was admitted."""
-        _key, job_state = job_class.front
+    def admits(self, job_class: EquivalenceClass, job_state: JobState) -> bool:
+        """Whether a job of *job_class* was admitted."""
         self._cycle.slice.cost += COST_REFUSED
         if self._cycle.quota.closed(job_state.job.queue) is not None:
             return False

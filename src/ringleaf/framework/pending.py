@@ -26,7 +26,7 @@ class PendingJobs:
     ) -> None:
         self._framework, self._failures = framework, failures
         self._reports, self._victim_search = reports, victim_search
-        self.unadmitted = PendingQueue()
+        self.unadmitted = PendingQueue(by_run_time=False)
         """Jobs that are not admitted yet."""
         self.just_arrived: dict[str, JobState] = {}
         """Of those, the ones that have just arrived and are in no class yet."""

@@ -7,7 +7,7 @@ again for no reason.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, Final
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.reasons import QueueReason
+from ringleaf.framework.reservation import longest_run
 from ringleaf.model.decision import Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Network
@@ -88,6 +89,20 @@ class EquivalenceClass:
         if self.front[1].job.name == name:
             self._find_front()
         return False
+
+    def first_after(
+        self, key: JobKey, accepts: Callable[[JobState], bool]
+    ) -> tuple[JobKey, JobState] | None:
+        """The first job behind *key* that *accepts* is true of, with its own key."""
+        found = min(
+            (
+                entry
+                for entry in self._heap
+                if entry[0] > key and self._alive(entry) and accepts(entry[2])
+            ),
+            default=None,
+        )
+        return None if found is None else (found[0], found[2])
 
     def _find_front(self) -> None:
         """Drop entries of jobs that have left, down to one of a job that has not."""
@@ -162,9 +177,15 @@ class WaitingSince:
 
 
 class PendingQueue:
-    """All classes, queue by queue, the open ones apart."""
+    """All classes, queue by queue, the open ones apart.
 
-    def __init__(self) -> None:
+    Args:
+        by_run_time: Whether jobs with different running times are in different classes.
+
+    """
+
+    def __init__(self, *, by_run_time: bool = True) -> None:
+        self._by_run_time = by_run_time
         self._classes: dict[Job, EquivalenceClass] = {}
         self._in_queue: dict[str, dict[EquivalenceClass, None]] = {}
         self.by_job: dict[str, EquivalenceClass] = {}
@@ -204,11 +225,12 @@ class PendingQueue:
         """A job begins to wait; a new class is open."""
         job = job_state.job
         alone = job_state.placements or job.previous is not None
+        facts = job_state.facts
         scheduling_key = (
-            replace(job_state.facts.scheduling_key, name=job.name)
-            if alone
-            else job_state.facts.scheduling_key
+            facts.scheduling_key if self._by_run_time else facts.key_without_run_time
         )
+        if alone:
+            scheduling_key = replace(scheduling_key, name=job.name)
         job_class = self._classes.get(scheduling_key)
         is_new = job_class is None
         if job_class is None:
@@ -222,9 +244,13 @@ class PendingQueue:
         self._top[job.queue] = max(job.priority, top)
         if job_state.phase is not Phase.RUNNING or job_state.below_min_available:
             self.since.add(job_state, self._serial)
-        if not (is_new or self.is_open(job_class)) and job_class.front[1] is job_state:
-            self._forget(job_class)
-            self._reopen([job_class])  # others may give way to it
+        if not (is_new or self.is_open(job_class)):
+            if job_class.front[1] is job_state:
+                self._forget(job_class)
+                self._reopen([job_class])  # others may give way to it
+            elif not self._by_run_time and longest_run(job) is not None:
+                self._take_out(job_class)
+                self._reopen([job_class])  # it may backfill what others may not
         return job_class
 
     def remove(self, name: str) -> bool:
@@ -252,12 +278,16 @@ class PendingQueue:
             self.tried.pop(queue, None)
 
     def _forget(self, job_class: EquivalenceClass) -> None:
+        """*job_class* is not closed, and victims may be found for its jobs."""
+        self._take_out(job_class)
+        job_class.searched.clear()
+
+    def _take_out(self, job_class: EquivalenceClass) -> None:
         """*job_class* is not closed."""
         for closed in self._closed.values():
             closed.pop(job_class, None)
         self._held_back.pop(job_class, None)
         self.affinity_unmet.pop(job_class, None)
-        job_class.searched.clear()
 
     @property
     def classes(self) -> Iterable[EquivalenceClass]:

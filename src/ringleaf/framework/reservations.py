@@ -107,6 +107,19 @@ class Reservations:
             if reservation.job.name != name and self.lends(reservation, job_state)
         ]
 
+    def longest_backfill(self, job_state: JobState) -> float:
+        """The running time with which a job may backfill what *job_state* may not.
+
+        Without such a reservation it is negative infinity.
+        """
+        now, lent = self._state.now, self.lent_to(job_state)
+        left = (
+            reservation.ready_at(now) - now
+            for reservation in self._sums.aged
+            if reservation not in lent and reservation.job.name != job_state.job.name
+        )
+        return max((seconds for seconds in left if seconds != inf), default=-inf)
+
     def usable_by(self, job_state: JobState) -> list[Reservation]:
         """The reservations that a job may use, its own among them, the oldest first."""
         own = self.by_job.get(job_state.job.name)
