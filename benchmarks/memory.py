@@ -30,10 +30,10 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.instruction import Bind
 from ringleaf.kube import encode
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.world import World
 from ringleaf_testbed.hardware import fleet, node_object
 
 PRODUCT: Final = "atlas-800t-a2"
@@ -94,39 +94,45 @@ class Cluster:
     """A world and an engine that are told of objects as by an API server."""
 
     def __init__(self, n_nodes: int) -> None:
-        self.world, self.engine = World(), Engine(())
+        self.cache, self.engine = ClusterCache(), Engine(())
         self.now = 1000.0
         machines = fleet(PRODUCT, n_nodes)
         self.names = [each.name for each in machines]
-        self._pages(map(node_object, machines), NodeObject, self.world.put_nodes)
+        self._pages(
+            map(node_object, machines),
+            NodeObject,
+            self.cache.handlers["nodes"].on_update,
+        )
 
     def put_pods(self, pods: Iterator[Plain]) -> None:
         """Pods are there, or changed."""
-        self._pages(pods, Pod, self.world.put_pods)
+        self._pages(pods, Pod, self.cache.handlers["pods"].on_update)
 
     def drop(self, name: str, namespace: str) -> None:
         """A pod is gone."""
-        self.world.drop_pods([Gone(namespace, name, f"0b9f3c5e-0000-0000-{name}")])
+        self.cache.handlers["pods"].on_delete(
+            [Gone(namespace, name, f"0b9f3c5e-0000-0000-{name}")]
+        )
 
     def decide(self) -> int:
         """Let the engine decide; how many pods it bound."""
         self.now += 1
         bound = 0
-        for said in self.engine.handle_all(self.world.events(self.now), self.now):
+        for said in self.engine.handle_all(self.cache.events(self.now), self.now):
             if isinstance(said, Bind):
                 bound += self._bind(said)
-        self.world.take_changed()  # as who tells of pods does
-        self.world.problems.clear()
+        self.cache.take_changed()  # as who tells of pods does
+        self.cache.problems.unreported.clear()
         return bound
 
     def _bind(self, said: Bind) -> int:
-        records = self.world.sent(said.job, said.placements)
+        records = self.cache.assumed.assume(said.job, said.placements)
         for record, place, given in zip(
             records, said.placements, said.annotations, strict=True
         ):
-            facts = self.world.nodes[place.node]
+            facts = self.cache.nodes[place.node]
             encode.written(record, place, given, facts, 1)
-            self.world.bound(record.uid)
+            self.cache.assumed.bound(record.uid)
         return len(records)
 
     def _pages(
@@ -183,7 +189,7 @@ def sized(n_nodes: int) -> Plain:
 
 def _rebuilt(cluster: Cluster) -> list[float]:
     """Processor time of every part of a rebuild, as after a failure of the engine."""
-    decider = Decider(cluster.world, lambda: DEFAULT)
+    decider = Decider(cluster.cache, lambda: DEFAULT)
     decider.engine = cluster.engine
     decider.begin_anew()
     began, found = process_time(), list[float]()

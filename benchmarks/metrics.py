@@ -68,17 +68,19 @@ def scheduler() -> Scheduler:
     api = Api(Credentials("http://127.0.0.1:9"))
     found = Scheduler(api, Options(), _silent, mind)
     machines = fleet("atlas-800t-a2", NODES)
-    world = found.world
-    world.put_nodes(_read([node_object(each) for each in machines], NodeObject))
+    cache = found.cache
+    cache.handlers["nodes"].on_update(
+        _read([node_object(each) for each in machines], NodeObject)
+    )
     pods = [
         pod(f"run-{i}-{chip}", machine.name, chip)
         for i, machine in enumerate(machines)
         for chip in range(CHIPS)
     ]
     pods += [pod(f"wait-{i}", asked=8) for i in range(WAITING)]
-    world.put_pods(_read(pods, Pod))
+    cache.handlers["pods"].on_update(_read(pods, Pod))
     now = found.now()
-    said = engines[0].handle_all(world.events(now), now, inf)
+    said = engines[0].handle_all(cache.events(now), now, inf)
     view = found.view
     found.metrics.decided(said, view.job_states, len(view.cluster), 0.1)
     return found

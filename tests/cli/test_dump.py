@@ -315,7 +315,7 @@ reached: Counter[str] = Counter()
 
 
 def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # noqa: FBT001
-    look = Look(stage.world, stage.now)
+    look = Look(stage.cache, stage.now)
     before = {name for name, s in look.engine.view.job_states.items() if s.placements}
     found, names, data = from_dump(look, hidden=hidden)
     look.decide()
@@ -352,7 +352,7 @@ def test_a_node_says_what_it_has_none_of_that_pods_ask() -> None:
     stage = Stage("a")
     stage.pod("p", 0, asks={"made.up/r": "1"})
     stage.cycle()
-    state = state_of(stage.world.everything(stage.now))
+    state = state_of(stage.cache.everything(stage.now))
 
     (found,) = scenario_of(state, stage.now, "a dump")["nodes"]
 

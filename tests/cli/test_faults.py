@@ -293,8 +293,8 @@ def test_lives_are_read_as_they_were_written() -> None:
 
 
 def look_of(stage: Stage, lives: Lives, wanted: FaultQuery | None = None) -> Plain:
-    world = observed(stage)
-    return faults_in(Look(world, stage.now), world, lives, wanted or FaultQuery())
+    cache = observed(stage)
+    return faults_in(Look(cache, stage.now), cache, lives, wanted or FaultQuery())
 
 
 def shown(found: Plain, **more: Any) -> list[str]:  # noqa: ANN401

@@ -15,7 +15,7 @@ from ringleaf.engine.event import RepairKnown, RunTimesKnown
 from ringleaf.framework.instruction import Report
 from ringleaf.framework.run_times import RunSeries
 from ringleaf.kube.lives import Lives
-from ringleaf.kube.look import Look, Observed
+from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import NodeObject, Pod
 from ringleaf.model.decision import Waiting
@@ -43,9 +43,9 @@ def gang(name: str, pods: int, chips: int = 8) -> list[Plain]:
 
 
 def asked(stage: Stage, *documents: Plain) -> ManifestPlan:
-    world, now = stage.world, stage.now
-    reader = Reader("default", ("ringleaf",), world.priority_classes, now)
-    return submit(Look(world, now), reader.read(documents_of(documents)))
+    cache, now = stage.cache, stage.now
+    reader = Reader("default", ("ringleaf",), cache.priority_classes, now)
+    return submit(Look(cache, now), reader.read(documents_of(documents)))
 
 
 Explain = Callable[..., tuple[int, str]]
@@ -60,7 +60,7 @@ def explain(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     ) -> tuple[int, str]:
         target = target_of(what, "default")
         assert target is not None
-        look = Look(stage.world, stage.now)
+        look = Look(stage.cache, stage.now)
         status = explain_in(look, target, at, 3, as_json=as_json)
         return status, capfd.readouterr().out
 
@@ -125,7 +125,7 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
 def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None:
     stage = Stage("a", conf=LEARNING)
     series = RunSeries(Similarity.USER, "default", "default", steps=(24,) * 9)
-    stage.world.put_note(RunTimesKnown((series,)))
+    stage.cache.handover.put_note(RunTimesKnown((series,)))
     stage.pod("old")
     stage.cycle()
     stage.pods["default/old"]["status"]["startTime"] = "1970-01-01T00:10:00Z"
@@ -396,12 +396,14 @@ REFUSED = (
 
 def observed(stage: Stage) -> Look:
     """What the commands see of a stage."""
-    world = Observed(("ringleaf",))
-    world.put_nodes(
+    cache = ReadOnlyCache(("ringleaf",))
+    cache.handlers["nodes"].on_update(
         [msgspec.convert(each, NodeObject) for each in stage.nodes.values()]
     )
-    world.put_pods([msgspec.convert(each, Pod) for each in stage.pods.values()])
-    return Look(world, stage.now)
+    cache.handlers["pods"].on_update(
+        [msgspec.convert(each, Pod) for each in stage.pods.values()]
+    )
+    return Look(cache, stage.now)
 
 
 def unbound_stage() -> Stage:
@@ -538,15 +540,15 @@ def test_what_is_not_there_is_one_line(explain: Explain, what: str) -> None:
 
 
 def test_a_pod_of_another_scheduler_is_told_whose_it_is() -> None:
-    world = Observed(("ringleaf",))
+    cache = ReadOnlyCache(("ringleaf",))
     given = pod("other", 1)
     given["spec"]["schedulerName"] = "default-scheduler"
-    world.put_pods([msgspec.convert(given, Pod)])
+    cache.handlers["pods"].on_update([msgspec.convert(given, Pod)])
     target = target_of("pod/other", "default")
     assert target is not None
 
     with pytest.raises(BadUse, match="is 'default-scheduler', want ringleaf; hint: "):
-        explain_in(Look(world, 0.0), target, None, 3, as_json=False)
+        explain_in(Look(cache, 0.0), target, None, 3, as_json=False)
 
 
 def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:
@@ -610,7 +612,7 @@ def test_a_job_that_is_repaired_says_what_it_waits_for(
     stage.cycle()
     since = stage.now - 5
     record = Record(since, deleted=(1,), deleted_at=since, stuck_at=since)
-    look, target = Look(stage.world, stage.now), target_of("job/g", "default")
+    look, target = Look(stage.cache, stage.now), target_of("job/g", "default")
     look.engine.handle_all([RepairKnown("default/g", record)], stage.now)
     assert target is not None
 
@@ -634,7 +636,7 @@ def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
     stage.cycle()
     report(stage, "a", "Ascend910-3")
 
-    look = recalled(stage.world, Lives((STRUCK,), deletions=deleted), stage.now)
+    look = recalled(stage.cache, Lives((STRUCK,), deletions=deleted), stage.now)
     look.decide()
 
     assert look.engine.repairs["default/g"].rate_limited is bool(deleted)
@@ -643,7 +645,7 @@ def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
 def test_that_lives_cannot_be_read_is_told_with_all_that_is_not_known(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    recalled(Stage("a").world, Lives(trouble="status 500"), 1.0)
+    recalled(Stage("a").cache, Lives(trouble="status 500"), 1.0)
 
     told = " ".join(capfd.readouterr().err.split())
     assert (

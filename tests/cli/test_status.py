@@ -13,7 +13,7 @@ from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome
 from ringleaf.kube.leader import Lease, LeaseSpec
 from ringleaf.kube.lives import Lives
-from ringleaf.kube.look import Look, Observed
+from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
 from ringleaf.model.fault import Cause, Fault
 from tests.kube.stage import NPU, Stage, node
@@ -21,23 +21,25 @@ from tests.kube.stage import NPU, Stage, node
 Plain = dict[str, Any]
 
 
-def observed(stage: Stage, account: IdleAccount | None = None) -> Observed:
+def observed(stage: Stage, account: IdleAccount | None = None) -> ReadOnlyCache:
     """The objects of *stage*, and what was written down of reservations."""
-    world = Observed(("ringleaf",))
+    cache = ReadOnlyCache(("ringleaf",))
     if account is not None:
-        world.put_note(IdleAccountKnown(account))
+        cache.handover.put_note(IdleAccountKnown(account))
     read = msgspec.convert
-    world.put_nodes(read([*stage.nodes.values()], list[NodeObject]))
-    world.put_groups(read([*stage.groups.values()], list[PodGroup]))
-    world.put_pods(read([*stage.pods.values()], list[Pod]))
-    return world
+    cache.handlers["nodes"].on_update(read([*stage.nodes.values()], list[NodeObject]))
+    cache.handlers["podgroups"].on_update(
+        read([*stage.groups.values()], list[PodGroup])
+    )
+    cache.handlers["pods"].on_update(read([*stage.pods.values()], list[Pod]))
+    return cache
 
 
 def status(
     stage: Stage, lives: Lives = NO_LIVES, account: IdleAccount | None = None
 ) -> Plain:
-    world = observed(stage, account)
-    found = status_of(Look(world, stage.now), world, lives)
+    cache = observed(stage, account)
+    found = status_of(Look(cache, stage.now), cache, lives)
     return found | {"leader": lead().plain(0.0)}
 
 

@@ -68,8 +68,8 @@ def _all_chips() -> str:
 
 
 def found_of(stage: Stage, server: Server) -> tuple[Look, Uncreated]:
-    look = Look(stage.world, stage.now)
-    group = stage.world.groups[f"default/wide-{UID}"]
+    look = Look(stage.cache, stage.now)
+    group = stage.cache.gangs[f"default/wide-{UID}"]
     return look, asyncio.run(uncreated_pods(cast(Api, server), look, group))
 
 

@@ -11,7 +11,7 @@ LONG = {
 """Files that may be long, and why."""
 
 LARGE = {
-    "Cluster": "a structure of arrays: its fields are the columns of one table",
+    "model/cluster.py: Cluster": "a structure of arrays: the columns of one table",
 }
 """Classes that may be large, and why."""
 

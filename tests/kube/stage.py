@@ -27,6 +27,7 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode, records
 from ringleaf.kube.api import Api
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import (
     Budget,
@@ -38,11 +39,10 @@ from ringleaf.kube.objects import (
     PriorityClass,
     QueueObject,
 )
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.recordstore import Stored
 from ringleaf.kube.teller import Teller
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.world import World
 from ringleaf.model.placement import Placement
 
 Plain = dict[str, Any]
@@ -80,8 +80,8 @@ class Stage:
 
     def begin(self, schedulers: Iterable[str] = ("ringleaf",)) -> None:
         """A new scheduler, which knows nothing."""
-        self.world = World(schedulers, conf=self.conf)
-        self.decider = Decider(self.world, lambda: self.conf)
+        self.cache = ClusterCache(schedulers, conf=self.conf)
+        self.decider = Decider(self.cache, lambda: self.conf)
 
     @property
     def engine(self) -> Engine:
@@ -95,40 +95,44 @@ class Stage:
 
     def step_down(self) -> None:
         """The scheduler has lost the lead: it keeps the books, and decides nothing."""
-        self.world.put_conf(self.conf.quiet)
-        self.world.stand_by(self.engine.view, self.engine.repairs)
-        self.heard = self.world.events(self.now)
+        self.cache.reconfigure(self.conf.quiet)
+        self.cache.stand_by(self.engine.view, self.engine.repairs)
+        self.heard = self.cache.events(self.now)
         self.said = self.engine.handle_all(self.heard, self.now)
 
     def lead(self) -> None:
         """The scheduler leads again, and has listed all pods before."""
-        self.world.put_pods(_read(self.pods.values(), Pod))
-        self.world.put_conf(self.conf)
+        self.cache.handlers["pods"].on_update(_read(self.pods.values(), Pod))
+        self.cache.reconfigure(self.conf)
         self.read_records()
 
     def read_everything(self) -> None:
         """The scheduler reads what there is."""
-        self.world.put_nodes(_read(self.nodes.values(), NodeObject))
-        self.world.put_groups(_read(self.groups.values(), PodGroup))
-        self.world.put_pods(_read(self.pods.values(), Pod))
-        self.world.put_maps(_read(self.maps.values(), ConfigMap))
+        self.cache.handlers["nodes"].on_update(_read(self.nodes.values(), NodeObject))
+        self.cache.handlers["podgroups"].on_update(
+            _read(self.groups.values(), PodGroup)
+        )
+        self.cache.handlers["pods"].on_update(_read(self.pods.values(), Pod))
+        self.cache.handlers["configmaps"].on_update(
+            _read(self.maps.values(), ConfigMap)
+        )
         self.read_records()
 
     def read_records(self, *, moves: bool = False) -> None:
         """The scheduler reads the records of repairs, before it begins to lead."""
-        self.world.put_records(self.records.values(), moves=moves)
+        self.cache.checkpoints.put(self.records.values(), moves=moves)
 
     # Objects.
 
     def put_node(self, plain: Plain) -> None:
         """A node is new or changed."""
         self.nodes[plain["metadata"]["name"]] = plain
-        self.world.put_nodes(_read([plain], NodeObject))
+        self.cache.handlers["nodes"].on_update(_read([plain], NodeObject))
 
     def drop_node(self, name: str) -> None:
         """A node is deleted; its pods stay until somebody deletes them."""
         del self.nodes[name]
-        self.world.drop_nodes([Gone("", name, name)])
+        self.cache.handlers["nodes"].on_delete([Gone("", name, name)])
 
     def pod(self, name: str, chips: int = 8, group: str = "", **changes: Any) -> Plain:  # noqa: ANN401
         """Submit a pod."""
@@ -141,12 +145,14 @@ class Stage:
         """A pod is new or changed."""
         meta = plain["metadata"]
         self.pods[f"{meta['namespace']}/{meta['name']}"] = plain
-        self.world.put_pods(_read([plain], Pod))
+        self.cache.handlers["pods"].on_update(_read([plain], Pod))
 
     def drop_pod(self, name: str, namespace: str = "default") -> None:
         """A pod is gone."""
         plain = self.pods.pop(f"{namespace}/{name}")
-        self.world.drop_pods([Gone(namespace, name, plain["metadata"]["uid"])])
+        self.cache.handlers["pods"].on_delete(
+            [Gone(namespace, name, plain["metadata"]["uid"])]
+        )
 
     def ends(self, name: str, phase: str = "Succeeded") -> None:
         """A pod ends."""
@@ -172,12 +178,14 @@ class Stage:
     def put_group(self, plain: Plain) -> None:
         """A PodGroup is new or changed."""
         self.groups[plain["metadata"]["name"]] = plain
-        self.world.put_groups(_read([plain], PodGroup))
+        self.cache.handlers["podgroups"].on_update(_read([plain], PodGroup))
 
     def drop_group(self, name: str) -> None:
         """A PodGroup is gone."""
         del self.groups[name]
-        self.world.drop_groups([Gone("default", name, f"group-{name}")])
+        self.cache.handlers["podgroups"].on_delete(
+            [Gone("default", name, f"group-{name}")]
+        )
 
     def gang(self, name: str, pods: int, chips: int = 8, **spec: Any) -> None:  # noqa: ANN401
         """Submit a PodGroup and all its pods."""
@@ -189,7 +197,7 @@ class Stage:
         """Submit a Queue."""
         state = spec.pop("state", "Open")
         plain = {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}
-        self.world.put_queues(_read([plain], QueueObject))
+        self.cache.handlers["queues"].on_update(_read([plain], QueueObject))
 
     def config_map(
         self, name: str, data: dict[str, str], space: str = "mindx-dl"
@@ -197,12 +205,12 @@ class Stage:
         """Submit a ConfigMap."""
         plain = {"metadata": {"name": name, "namespace": space, "uid": name}}
         self.maps[name] = plain | {"data": data}
-        self.world.put_maps(_read([self.maps[name]], ConfigMap))
+        self.cache.handlers["configmaps"].on_update(_read([self.maps[name]], ConfigMap))
 
     def priority_class(self, name: str, value: int, **more: Any) -> None:  # noqa: ANN401
         """Submit a PriorityClass."""
         plain = {"metadata": {"name": name}, "value": value, **more}
-        self.world.put_classes(_read([plain], PriorityClass))
+        self.cache.handlers["priorityclasses"].on_update(_read([plain], PriorityClass))
 
     def budget(self, name: str, labels: dict[str, str], allowed: int) -> None:
         """Submit a PodDisruptionBudget."""
@@ -211,7 +219,7 @@ class Stage:
             "spec": {"selector": {"matchLabels": labels}},
             "status": {"disruptionsAllowed": allowed},
         }
-        self.world.put_budgets(_read([plain], Budget))
+        self.cache.handlers["budgets"].on_update(_read([plain], Budget))
 
     def claim(self, name: str, phase: str) -> None:
         """Submit a PersistentVolumeClaim."""
@@ -219,14 +227,14 @@ class Stage:
             "metadata": {"name": name, "namespace": "default"},
             "status": {"phase": phase},
         }
-        self.world.put_claims(_read([plain], Claim))
+        self.cache.handlers["claims"].on_update(_read([plain], Claim))
 
     # Cycles.
 
     def cycle(
         self,
         later: float = 0.0,
-        outcome: Callable[[PodRecord, Placement], str] = lambda _pod, _place: "bound",
+        outcome: Callable[[PodState, Placement], str] = lambda _pod, _place: "bound",
         most: float = inf,
     ) -> list[str]:
         """What is decided, in words; each pod is ``bound``, ``failed`` or ``sent``.
@@ -237,7 +245,7 @@ class Stage:
         self.heard = self.decider.news(self.now)
         self.said = self.engine.handle_all(self.heard, self.now, most)
         for name in self.engine.admitted:
-            self.world.let_in(name)
+            self.cache.assumed.admit(name)
         words = []
         for each in self.said:
             if isinstance(each, Bind):
@@ -248,7 +256,7 @@ class Stage:
                 how = "delete at once" if each.force else "delete"
                 words.append(f"{how} {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Evict):
-                self.world.evicted(each.job, each.replicas)
+                self.cache.assumed.evict(each.job, each.replicas)
                 words.append(f"evict {each.job}: {','.join(map(str, each.replicas))}")
             elif isinstance(each, Report):
                 words.append(f"{each.verdict.value} {each.job}")
@@ -271,7 +279,7 @@ class Stage:
             return
         self.records.pop(each.job, None)
         if each.record is not None:
-            numbered = self.world.groups[each.job].by_number()
+            numbered = self.cache.gangs[each.job].by_number()
             doomed = [
                 numbered[n].uid
                 for other in self.said
@@ -279,32 +287,32 @@ class Stage:
                 for n in other.replicas
             ]
             self.write_record(each.job, records.write(each.record, doomed=doomed))
-        self.world.remembered(each.job, each.record)
+        self.cache.checkpoints.set(each.job, each.record)
 
     def write_record(self, job: str, text: str) -> None:
         """A record of the repair of a job is there, as a scheduler wrote it."""
         uid = self.groups[job.partition("/")[2]]["metadata"]["uid"]
         self.records[job] = Stored(job, uid, text)
 
-    def _bind(self, each: Bind, outcome: Callable[[PodRecord, Placement], str]) -> str:
-        pods = self.world.sent(each.job, each.placements)
+    def _bind(self, each: Bind, outcome: Callable[[PodState, Placement], str]) -> str:
+        pods = self.cache.assumed.assume(each.job, each.placements)
         told = []
         for record, place, given in zip(
             pods, each.placements, each.annotations, strict=True
         ):
             chips = "".join(f"{chip:x}" for chip in place.chips)
             told.append(f"{record.name} on {place.node} {chips}".rstrip())
-            facts = self.world.nodes[place.node]
+            facts = self.cache.nodes[place.node]
             stamp = int(self.now * 1e9) + len(told)
             written = encode.written(record, place, given, facts, stamp)
             match outcome(record, place):
                 case "bound":
                     self.write(record.key, place.node, written)
-                    self.world.bound(record.uid)
+                    self.cache.assumed.bound(record.uid)
                 case "written":
                     self.write(record.key, place.node, written, seen=False)
                 case "failed":
-                    self.world.failed(record.uid, self.now)
+                    self.cache.assumed.forget(record.uid, self.now)
         return f"bind {each.job}: {', '.join(told)}"
 
     def write(
@@ -334,7 +342,7 @@ class Stage:
 
     def reason(self, group: str) -> str:
         """Why the engine is not told of pods that wait."""
-        return self.world.groups[group].reason
+        return self.cache.gangs[group].status.not_ready
 
 
 def node(name: str, **changes: Any) -> Plain:  # noqa: ANN401
@@ -400,7 +408,7 @@ def teller_of(stage: Stage, server: object, clock: Callable[[], float]) -> Telle
     """Who tells what there is to tell of *stage*, to a server of the test's."""
     return Teller(
         cast(Api, server),
-        stage.world,
+        stage.cache,
         lambda: stage.engine.view,
         clock,
         is_binding=lambda: False,

@@ -187,7 +187,7 @@ def test_whatever_objects_say_others_are_bound() -> None:
                 stage.group(rest.pop("name"), rest.pop("least"), **rest)
             stage.cycle(pauses[number % len(pauses)])
         seen["bound"] += any("predicate-time" in _notes(p) for p in stage.pods.values())
-        seen["refused"] += bool(stage.world.problems)
+        seen["refused"] += bool(stage.cache.problems.unreported)
 
         where = {"accelerator-type": "module-910b-8", "pool": POOL}
         stage.put_node(node("z", labels=where))
@@ -197,7 +197,7 @@ def test_whatever_objects_say_others_are_bound() -> None:
             stage.pod(f"{POOL}-{i}", 4, POOL, spec=spec)
         for pause in (1.0, 40.0, 700.0):
             stage.cycle(pause)
-        assert not stage.world.failures
+        assert not stage.cache.isolation.failures
         assert {f"{POOL}-{i}" for i in range(2)} <= stage.bound.keys()
 
     hold()

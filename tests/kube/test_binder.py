@@ -10,9 +10,9 @@ import pytest
 from ringleaf.kube import binder
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.objects import Pod
-from ringleaf.kube.pods import PodRecord
-from ringleaf.kube.world import World
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.placement import Placement
 from tests.kube import stage
 
@@ -52,7 +52,7 @@ class Server:
         return answer
 
 
-class Known(World):
+class Known(ClusterCache):
     """A world that takes note of outcomes."""
 
     def __init__(self) -> None:
@@ -82,30 +82,30 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bind(server: Server, places: Iterable[tuple[str, str, tuple[int, ...]]]) -> Known:
     """Bind pods, each with its node and chips; what the world heard."""
-    world = Known()
+    cache = Known()
     items = [
         Bound(_record(name, len(chips)), Placement(0, node, chips), {})
         for name, node, chips in places
     ]
 
     async def run() -> None:
-        own = _binder(server, world)
+        own = _binder(server, cache)
         own.bind(items)
         await asyncio.wait_for(own.drained(), 30)
         assert own.in_flight == 0
 
     asyncio.run(run())
-    return world
+    return cache
 
 
 def test_pods_of_one_node_with_equally_many_chips_are_bound_in_order() -> None:
     server = Server(lambda _method, _name: Answer(201, b""))
 
-    world = bind(server, [(f"p{i}", "a", (i,)) for i in range(5)])
+    cache = bind(server, [(f"p{i}", "a", (i,)) for i in range(5)])
 
     assert server.done == [f"POST p{i}" for i in range(5)]
     assert server.most == 1
-    assert world.outcomes == [f"p{i} bound" for i in range(5)]
+    assert cache.outcomes == [f"p{i} bound" for i in range(5)]
 
 
 def test_others_do_not_wait_for_each_other() -> None:
@@ -123,10 +123,10 @@ def test_a_pod_is_asked_for_until_there_is_an_answer() -> None:
         lambda _method, _name: None if len(server.asked) < silence else Answer(201, b"")
     )
 
-    world = bind(server, [("p", "a", (0,))])
+    cache = bind(server, [("p", "a", (0,))])
 
     assert len(server.asked) == silence
-    assert world.outcomes == ["p bound"]
+    assert cache.outcomes == ["p bound"]
 
 
 @pytest.mark.parametrize("status", [409, 500, 504])
@@ -144,10 +144,10 @@ def test_after_a_refusal_the_pod_itself_says_where_it_is(
         )
     )
 
-    world = bind(server, [("p", "a", (0,))])
+    cache = bind(server, [("p", "a", (0,))])
 
     assert server.asked[-1] == "GET p"
-    assert world.outcomes == [outcome]
+    assert cache.outcomes == [outcome]
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_a_fence_that_has_not_heard_who_leads_is_asked_again(
         )
     )
 
-    world = bind(server, [("p", "a", (0,))])
+    cache = bind(server, [("p", "a", (0,))])
 
     assert len(server.asked) == tries
-    assert world.outcomes == [outcome]
+    assert cache.outcomes == [outcome]
 
 
 def test_a_pod_that_cannot_be_read_is_not_bound() -> None:
@@ -183,16 +183,16 @@ def test_who_could_not_be_evicted_counts_as_running(
     status: int, stays: list[str]
 ) -> None:
     server = Server(lambda _method, _name: Answer(status, b""))
-    world, pod = Known(), _record("p", 1)
+    cache, pod = Known(), _record("p", 1)
     pod.job = "p"
 
     async def run() -> None:
-        own = _binder(server, world)
+        own = _binder(server, cache)
         own.evict([pod], "why", lambda _pod, _why: None)
         await own.drained()
 
     asyncio.run(run())
-    assert world.outcomes == [f"{job} stayed" for job in stays]
+    assert cache.outcomes == [f"{job} stayed" for job in stays]
 
 
 @pytest.mark.parametrize("how", ["evict", "delete"])
@@ -256,10 +256,10 @@ def test_a_pod_at_which_the_binder_fails_is_told_and_bound_in_the_end(
         return found
 
     async def run() -> None:
-        world = Known()
-        world.pods[record.uid] = record
+        cache = Known()
+        cache.state.pods[record.uid] = record
         own = _binder(
-            Server(broken), world, say=lambda what, **_more: said.append(what)
+            Server(broken), cache, say=lambda what, **_more: said.append(what)
         )
         own.bind([Bound(record, place, {})])
         await own.drained()
@@ -271,13 +271,13 @@ def test_a_pod_at_which_the_binder_fails_is_told_and_bound_in_the_end(
 
 def _binder(
     server: Server,
-    world: World,
+    cache: ClusterCache,
     say: Callable[..., None] = lambda *_words, **_more: None,
     workers: int = 32,
 ) -> Binder:
     return Binder(
         cast(Api, server),
-        world,
+        cache,
         lambda: 0.0,
         done=lambda _pod, _place: None,
         changed=lambda: None,
@@ -286,7 +286,7 @@ def _binder(
     )
 
 
-def _record(name: str, chips: int) -> PodRecord:
+def _record(name: str, chips: int) -> PodState:
     plain = stage.pod(name, chips)
     pod = msgspec.json.decode(msgspec.json.encode(plain), type=Pod)
-    return PodRecord(pod, frozenset({"ringleaf"}))
+    return PodState(pod, frozenset({"ringleaf"}))

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.event import Event, JobArrived
-from ringleaf.kube import demand, jobs, nodes, pods
-from ringleaf.kube import world as worlds
+from ringleaf.kube import demand, jobs, node_state, node_store, pod_request
 from ringleaf.kube.demand import (
     MAX_BYTES,
     MAX_POD_TERMS,
@@ -23,8 +22,8 @@ from ringleaf.kube.demand import (
 )
 from ringleaf.kube.jobs import MAX_OF_NODES, MAX_OF_PODS, MAX_REQUESTS
 from ringleaf.kube.names import QUEUE_NAME
-from ringleaf.kube.nodes import MAX_RESOURCES as MAX_NODE_RESOURCES
-from ringleaf.kube.pods import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodRecord
+from ringleaf.kube.node_state import MAX_RESOURCES as MAX_NODE_RESOURCES
+from ringleaf.kube.pod_state import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodState
 from ringleaf.kube.quantity import quantity
 from ringleaf.model.node_labels import Column
 from tests.kube.stage import NPU, Stage, node
@@ -165,7 +164,7 @@ def test_labels_that_others_select_make_no_gang_too_different() -> None:
         stage.pod(f"g-{i}", 0, "g", labels={"index": f"{i}"}, asks=asks)
     stage.cycle()
 
-    told = stage.world.groups["default/g"].told
+    told = stage.cache.gangs["default/g"].reported.job
     assert told is not None
     assert len(told.roles) == pods
 
@@ -222,7 +221,8 @@ def test_pods_that_come_and_go_leave_nothing_in_proportion_to_their_size() -> No
 
 @pytest.mark.slow
 def test_caches_count_bytes() -> None:
-    caches = (demand._read, demand._one, pods._read, pods._chips_read, jobs._alone)  # noqa: SLF001
+    caches = (demand._read, demand._one, jobs._alone)  # noqa: SLF001
+    caches += (pod_request._read, pod_request._chips_read)  # noqa: SLF001
     stage = Stage("a")
     for i in range(300):
         keys = [f"{i}-{j}-{'k' * 150}" for j in range(MAX_TERMS)]
@@ -232,14 +232,14 @@ def test_caches_count_bytes() -> None:
         stage.cycle()
 
     assert all(cache.size <= demand.MAX_READ_BYTES for cache in caches)
-    assert nodes._inventories.size < MIB  # noqa: SLF001
+    assert node_state._inventories.size < MIB  # noqa: SLF001
 
 
 # What one object may say.
 
 
 def problem(stage: Stage, name: str = "p") -> str:
-    (found,) = [pod.problem for pod in stage.world.pods.values() if pod.name == name]
+    (found,) = [pod.problem for pod in stage.cache.pods.values() if pod.name == name]
     assert "\n" not in found
     assert found.startswith(f"Pod 'default/{name}': ")
     return found.removeprefix(f"Pod 'default/{name}': ")
@@ -355,8 +355,8 @@ def test_a_pod_with_too_many_resources_is_refused_and_counts_where_it_is() -> No
     )
     assert "pod default/other" in stage.cycle()[0]
     assert not stage.bound.get("other")
-    (held,) = [pod for pod in stage.world.pods.values() if pod.name == "is"]
-    assert (held.asked, held.resource) == (1, NPU)
+    (held,) = [pod for pod in stage.cache.pods.values() if pod.name == "is"]
+    assert (held.requested, held.resource) == (1, NPU)
     assert dict(held.base.resources) == {"cpu": 4000, "pods": 1000}
 
 
@@ -398,7 +398,7 @@ def test_a_podgroup_with_too_many_resources_is_refused() -> None:
     stage.group("g", 1, minResources={f"x.io/r{i}": "1" for i in range(101)})
     stage.cycle()
 
-    assert stage.world.groups["default/g"].unreadable == (
+    assert stage.cache.gangs["default/g"].status.invalid == (
         "PodGroup 'default/g': spec.minResources has 101 entries, want at most 100; "
         "hint: ask for fewer resources"
     )
@@ -415,7 +415,7 @@ def test_of_many_labels_the_first_are_kept() -> None:
         f"metadata.labels has {2 * MAX_LABELS} entries, want at most {MAX_LABELS}; "
         "hint: set fewer labels"
     )
-    kept = [pod.labels for pod in stage.world.pods.values()]
+    kept = [pod.labels for pod in stage.cache.pods.values()]
     assert kept == [{f"k{i:04}": "v" for i in range(MAX_LABELS)}] * 2
     assert stage.cycle() == []
 
@@ -437,7 +437,7 @@ def test_texts_of_chips_are_cut() -> None:
 
     stage.pod("p", 1, annotations={NPU: long}, spec={"nodeName": "a"})
 
-    (found,) = stage.world.pods.values()
+    (found,) = stage.cache.pods.values()
     assert len(found.chip_text) == MAX_TEXT
 
 
@@ -449,7 +449,7 @@ def test_a_resource_that_a_pod_makes_up_makes_no_node_be_read_again(
 ) -> None:
     stage = Stage("a b c")
     stage.cycle()
-    read = calls(worlds, "node_of")
+    read = calls(node_store, "node_of")
 
     for i in range(20):
         stage.pod(f"p{i}", 0, asks={f"made.up/r{i}": "1"})
@@ -501,7 +501,7 @@ def test_a_podgroup_that_names_quotas_is_let_in() -> None:
     stage.group("g", 2, minResources={"cpu": "2", **quotas})
     stage.cycle()
 
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
 
 
 def test_labels_of_nodes_that_pods_make_up_are_not_kept() -> None:
@@ -575,7 +575,7 @@ def test_values_that_no_selector_names_are_one() -> None:
     )
     stage.cycle()
 
-    demands = {pod.demand for pod in stage.world.pods.values() if pod.labels}
+    demands = {pod.demand for pod in stage.cache.pods.values() if pod.labels}
     assert {each.labels for each in demands} == {
         (("app", "(other)"),),
         (("app", "a3"),),
@@ -588,13 +588,13 @@ def test_labels_that_nobody_selects_by_any_more_are_forgotten() -> None:
         spec = apart_from({"key": f"k{i}", "operator": "In", "values": ["x", "y"]})
         stage.pod(f"p{i}", 0, spec=spec)
     stage.cycle()
-    assert len(stage.world._selected) == 20  # noqa: SLF001
+    assert len(stage.cache.labels.selected) == 20
 
     for i in range(20):
         stage.drop_pod(f"p{i}")
 
-    assert len(stage.world._selected) == 0  # noqa: SLF001
-    assert not stage.world._in_namespace  # noqa: SLF001
+    assert len(stage.cache.labels.selected) == 0
+    assert not stage.cache.labels.in_namespace
 
 
 def test_a_selector_over_all_namespaces_is_told_of_all_pods() -> None:
@@ -620,7 +620,7 @@ def test_labels_of_many_pods_are_counted_some_in_each_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pod that selects by them is placed when all of them are."""
-    monkeypatch.setattr("ringleaf.kube.world.RELABELLED", 3)
+    monkeypatch.setattr("ringleaf.kube.cache.RELABELLED", 3)
     stage = Stage("a b")
     for i in range(10):
         where = {"nodeName": "a" if i else "b"}
@@ -633,13 +633,13 @@ def test_labels_of_many_pods_are_counted_some_in_each_turn(
 
     assert stage.cycle() == ["bind pod default/q: q on a 01234567"]
     assert _jobs(stage.heard) == ["p1", "p2", "p3", "q"]
-    assert stage.world.has_news
+    assert stage.cache.has_news
     stage.drop_pod("p4")
     assert stage.cycle() == []
     assert _jobs(stage.heard) == ["p5", "p6", "p7"]
     assert stage.cycle() == ["bind pod default/p: p on b"]
     assert _jobs(stage.heard) == ["p", "p8", "p9"]
-    assert not stage.world.has_news or stage.cycle() == []
+    assert not stage.cache.has_news or stage.cycle() == []
 
 
 def _jobs(heard: list[Event]) -> list[str]:
@@ -660,7 +660,7 @@ def test_a_pod_whose_labels_come_to_count_while_it_runs_stays() -> None:
     assert heard == ["JobArrived", "JobArrived", "PodsRun"]
 
 
-class Unscanned(dict[str, PodRecord]):
+class Unscanned(dict[str, PodState]):
     """Pods that are looked up one by one, or not at all."""
 
     def values(self) -> Any:  # noqa: ANN401
@@ -674,13 +674,13 @@ def test_a_budget_looks_at_the_pods_of_its_namespace() -> None:
         stage.pod(f"p{i}", 0, namespace="other", labels={"app": "low"})
     stage.pod("mine", 0, labels={"app": "low"})
     stage.cycle()
-    stage.world.pods = Unscanned(stage.world.pods)
+    stage.cache.state.pods = Unscanned(stage.cache.state.pods)
 
     stage.budget("keep", {"app": "low"}, 0)
-    assert list(stage.world._dirty) == ["pod default/mine"]  # noqa: SLF001
+    assert list(stage.cache.state.deltas.gangs) == ["pod default/mine"]
     stage.cycle()
     stage.budget("keep", {"app": "low"}, 1)
-    assert list(stage.world._dirty) == ["pod default/mine"]  # noqa: SLF001
+    assert list(stage.cache.state.deltas.gangs) == ["pod default/mine"]
 
 
 def test_a_requirement_with_many_values_is_looked_up() -> None:
@@ -710,7 +710,7 @@ def test_labels_that_are_named_in_many_namespaces_count_in_each() -> None:
         "600 counted in each namespace, want at most 500; hint: name fewer "
         "namespaces, or select all of them: namespaceSelector: {}"
     )
-    assert len(stage.world._selected) == 5  # noqa: SLF001
+    assert len(stage.cache.labels.selected) == 5
     assert stage.cycle() == ["bind pod default/fits: fits on a"]
 
 
@@ -736,7 +736,7 @@ def test_of_the_resources_of_a_node_the_first_are_counted() -> None:
     names = stage.engine.view.cluster.node_table.resources.names
     assert len(names) == MAX_NODE_RESOURCES
     assert {"cpu", "memory", "pods", "x.io/r000"} <= {*names}
-    (told,) = [each.message for each in stage.world.problems]
+    (told,) = [each.message for each in stage.cache.problems.unreported]
     assert told == (
         "Node 'a': status.allocatable has 203 resources, want at most 100; "
         "pods get nothing of the others"

@@ -7,8 +7,8 @@ import pytest
 
 from ringleaf.kube import names, records
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
-from ringleaf.kube.world import World
 from ringleaf.model.fault import Record
 from ringleaf.model.placement import Placement
 from tests.kube.stage import Stage
@@ -29,8 +29,8 @@ class CanaryStage(Stage):
 
     def begin(self, schedulers: Iterable[str] = ("ringleaf",)) -> None:
         """A new scheduler, which knows nothing."""
-        self.world = World(schedulers, self.conf, self._canary)
-        self.decider = Decider(self.world, lambda: self.conf)
+        self.cache = ClusterCache(schedulers, self.conf, self._canary)
+        self.decider = Decider(self.cache, lambda: self.conf)
 
 
 PODS = [
@@ -73,9 +73,12 @@ def test_podgroups_without_pods_are_let_in_only_inside() -> None:
     stage.group("out", 1, queue="default")
     stage.cycle()
 
-    inside, outside = (stage.world.groups[f"default/{n}"] for n in ("in", "out"))
-    assert (inside.let_in, inside.is_outside) == (True, False)
-    assert (outside.let_in, outside.is_outside) == (False, True)
+    inside, outside = (stage.cache.gangs[f"default/{n}"] for n in ("in", "out"))
+    assert (inside.reported.is_admitted, inside.status.outside_canary) == (True, False)
+    assert (outside.reported.is_admitted, outside.status.outside_canary) == (
+        False,
+        True,
+    )
 
 
 def test_what_is_bound_counts_wherever_it_is() -> None:

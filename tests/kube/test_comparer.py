@@ -27,11 +27,11 @@ def stage_of() -> Stage:
 
 
 def found(stage: Stage) -> list[str]:
-    world, engine = stage.world, stage.engine
+    cache, engine = stage.cache, stage.engine
     return [
-        *nodes_that_differ(world, engine),
-        *strangers(world, engine),
-        *jobs_that_differ(world, engine, world.groups),
+        *nodes_that_differ(cache, engine),
+        *strangers(cache, engine),
+        *jobs_that_differ(cache, engine, cache.gangs),
     ]
 
 
@@ -42,7 +42,7 @@ def test_books_that_are_right_differ_in_nothing() -> None:
 
 
 def lose_a_node(stage: Stage) -> None:
-    del stage.world.nodes["c"]
+    del stage.cache.state.nodes["c"]
 
 
 def count_a_chip_as_free(stage: Stage) -> None:
@@ -58,16 +58,16 @@ def forget_a_pod(stage: Stage) -> None:
 
 
 def forget_an_object(stage: Stage) -> None:
-    del stage.world.groups["default/g"]
+    del stage.cache.state.gangs["default/g"]
 
 
 def lose_a_pod(stage: Stage) -> None:
-    pods = stage.world.groups["default/g"].pods
+    pods = stage.cache.gangs["default/g"].pods
     del pods[min(pods)]
 
 
 def move_a_pod(stage: Stage) -> None:
-    for pod in stage.world.groups["pod default/p"].pods.values():
+    for pod in stage.cache.gangs["pod default/p"].pods.values():
         pod.node = "a"
 
 
@@ -76,8 +76,8 @@ def hold_a_chip_for_nobody(stage: Stage) -> None:
 
 
 def miss_a_report(stage: Stage) -> None:
-    facts = stage.world.nodes["b"]
-    stage.world.nodes["b"] = replace(facts, node=replace(facts.node, offers=0b1))
+    facts = stage.cache.nodes["b"]
+    stage.cache.state.nodes["b"] = replace(facts, node=replace(facts.node, offers=0b1))
 
 
 DIFFERENCES: dict[Callable[[Stage], None], str] = {

@@ -9,11 +9,11 @@ import pytest
 
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.kube import scheduler as scheduler_module
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.quarantine import Quarantine
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.teller import Teller
-from ringleaf.kube.world import World
 from tests.kube.test_comparing import Live, live, until
 
 FIRST_S, MOST_S = 0.0123, 0.0246
@@ -78,7 +78,7 @@ def leads_if_it_can(found: Live, *fails: Fails) -> bool:
 
 
 LEADING = [
-    pytest.param(World, "put_conf", 1, id="the configuration"),
+    pytest.param(ClusterCache, "put_conf", 1, id="the configuration"),
     pytest.param(Scheduler, "_begin_to_write", 1, id="its other parts"),
     pytest.param(Scheduler, "_catch_up", 3, id="pods, three times"),
 ]
@@ -98,7 +98,7 @@ def test_one_that_fails_to_lead_stands_by_and_leads_again(
             assert failed(found) == ["leader"] * times
             assert found.scheduler.metrics.failures == times
             found.server.relabel("a")
-            await until(lambda: not found.scheduler.world.has_news)
+            await until(lambda: not found.scheduler.cache.has_news)
 
     asyncio.run(story())
 
@@ -172,7 +172,7 @@ def test_a_conflict_that_cannot_be_reported_leaves_the_others_to_be(
 
 RECOVERING = [
     pytest.param(Quarantine, "blame", id="the blame"),
-    pytest.param(World, "set_aside", id="the culprit"),
+    pytest.param(ClusterCache, "set_aside", id="the culprit"),
     pytest.param(Decider, "begin_anew", id="the new engine"),
 ]
 
@@ -183,12 +183,12 @@ def test_a_recovery_that_fails_is_tried_again(
 ) -> None:
     async def story() -> None:
         async with live() as found:
-            first = Fails(monkeypatch, World, "events")
+            first = Fails(monkeypatch, ClusterCache, "events")
             second = Fails(monkeypatch, owner, step)
             found.server.relabel("a")
             await until(lambda: not (first.left or second.left) and found.knows_chips)
             found.server.relabel("b")
-            await until(lambda: not found.scheduler.world.has_news)
+            await until(lambda: not found.scheduler.cache.has_news)
 
             assert failed(found)[:2] == ["recovery", "unknown"]
             assert found.scheduler.failure is None

@@ -16,12 +16,8 @@ from hypothesis.stateful import (
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.framework.instruction import Instruction, Report, WakeAt
-from ringleaf.kube.comparer import (
-    jobs_that_differ,
-    nodes_that_differ,
-    strangers,
-)
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.comparer import jobs_that_differ, nodes_that_differ, strangers
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.placement import Placement
 from tests.effort import examples
 from tests.kube.stage import GROUP, NPU, Stage, node
@@ -40,7 +36,7 @@ class Histories(RuleBasedStateMachine):
         self.number = 0
         self.unseen: list[dict[str, Any]] = []
         """Pods that are bound, and the scheduler has not heard of it."""
-        self.open: list[tuple[PodRecord, Placement]] = []
+        self.open: list[tuple[PodState, Placement]] = []
         """Bindings without an answer so far."""
         self.handed: dict[str, tuple[str, frozenset[str]]] = {}
         """Pod -> the node and the chips that its device plugin handed it."""
@@ -239,7 +235,7 @@ class Histories(RuleBasedStateMachine):
     def cycle(self, outcomes: list[str], later: float) -> None:
         left = list(outcomes)
 
-        def outcome(record: PodRecord, place: Placement) -> str:
+        def outcome(record: PodState, place: Placement) -> str:
             found = left.pop() if left else "bound"
             if found == "open":
                 self.open.append((record, place))
@@ -266,12 +262,12 @@ class Histories(RuleBasedStateMachine):
             return
         if bound:
             self._write(record, place)
-            self.stage.world.bound(record.uid)
+            self.stage.cache.assumed.bound(record.uid)
             self.unseen.append(plain)
         else:
-            self.stage.world.failed(record.uid, self.stage.now)
+            self.stage.cache.assumed.forget(record.uid, self.stage.now)
 
-    def _write(self, record: PodRecord, place: Placement) -> None:
+    def _write(self, record: PodState, place: Placement) -> None:
         chips = {NPU: ",".join(f"Ascend910-{chip}" for chip in place.chips)}
         rank = {"hccl/rankIndex": str(place.replica)}
         written = chips | rank if place.chips else {}
@@ -336,11 +332,11 @@ class Histories(RuleBasedStateMachine):
     def the_books_are_as_the_objects(self) -> None:
         stage = self.stage
         if stage.decider.may_be_compared:
-            world, engine = stage.world, stage.engine
+            cache, engine = stage.cache, stage.engine
             found = [
-                *nodes_that_differ(world, engine),
-                *strangers(world, engine),
-                *jobs_that_differ(world, engine, world.groups),
+                *nodes_that_differ(cache, engine),
+                *strangers(cache, engine),
+                *jobs_that_differ(cache, engine, cache.gangs),
             ]
             assert found == []
 
@@ -350,14 +346,14 @@ class Histories(RuleBasedStateMachine):
         if not stage.decider.may_be_compared:
             return
         view, requested = stage.engine.view, Counter[str]()
-        for group in stage.world.groups.values():
+        for group in stage.cache.gangs.values():
             job_state = view.job_states.get(group.name)
             if job_state is None:
                 continue
             for pod in group.pods.values():
                 holds = pod.number in job_state.placements
                 if holds and pod.number not in job_state.terminating:
-                    requested[job_state.job.queue] += 1000 * pod.asked
+                    requested[job_state.job.queue] += 1000 * pod.requested
         charged = {
             name: each.allocated.get(NPU, 0) for name, each in view.accounts.items()
         }

@@ -8,7 +8,7 @@ import pytest
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.kube.objects import Budget
-from ringleaf.kube.pods import chips_named
+from ringleaf.kube.pod_request import chips_named
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, Stage, node
 
@@ -244,7 +244,7 @@ def test_a_pod_that_asks_for_no_chips_holds_none_and_is_told() -> None:
     stage.pod("good", 8)
     assert stage.cycle() == ["bind pod default/good: good on a 01234567"]
 
-    (problem,) = stage.world.problems
+    (problem,) = stage.cache.problems.unreported
     assert problem.message.startswith("Pod 'default/greedy' asks for no chips")
     assert "it holds none; hint: take the annotation off" in problem.message
 
@@ -263,7 +263,7 @@ def test_a_bound_pod_that_cannot_be_read_closes_its_node() -> None:
     stage = Stage("a b")
     raw = {"metadata": {"name": "odd", "namespace": "default", "uid": "u"}}
     raw["spec"] = {"nodeName": "a", "priority": "high"}
-    stage.world.unread_pods("default/odd", json.dumps(raw).encode())
+    stage.cache.handlers["pods"].on_unreadable("default/odd", json.dumps(raw).encode())
     stage.pod("good", 8)
     stage.pod("next", 8)
     assert stage.cycle() == [
@@ -278,11 +278,11 @@ def test_a_bound_pod_that_cannot_be_read_closes_its_node() -> None:
 
 def test_a_pod_that_can_be_read_again_opens_its_node() -> None:
     stage = Stage("a")
-    stage.world.unread_pods(
+    stage.cache.handlers["pods"].on_unreadable(
         "default/odd",
         b'{"metadata": {"uid": "uid-1"}, "spec": {"nodeName": "a"}, "status": 7}',
     )
-    stage.world.unread_pods("default/worse", b"{")
+    stage.cache.handlers["pods"].on_unreadable("default/worse", b"{")
     stage.cycle()
     stage.pod("odd", 4, spec={"nodeName": "a"}, annotations={REAL: chips(0, 1, 2, 3)})
     stage.pod("good", 4)
@@ -300,7 +300,7 @@ def test_a_node_whose_device_plugin_is_down_gets_no_chips() -> None:
     stage = Stage([closed(0)])
     stage.pod("good", 1)
     assert stage.cycle() == ["waiting pod default/good"]
-    (problem,) = stage.world.problems
+    (problem,) = stage.cache.problems.unreported
     assert "status.allocatable counts 0 huawei.com/Ascend910" in problem.message
     assert "8 are not given; hint: see whether the device plugin" in problem.message
 
@@ -355,21 +355,21 @@ def test_a_gang_that_lost_a_pod_is_not_half_bound_whatever_its_phase(
     stage = Stage("a b c")
     stage.gang("g", 3)
     stage.cycle()
-    stage.world.take_changed()
+    stage.cache.take_changed()
     running(stage, "g-0", "g-1", "g-2")
     stage.cycle(30)
-    stage.world.take_changed()
+    stage.cache.take_changed()
     stage.drop_pod("g-1")
     if returns:
         plain = stage.pod("g-1", 8, "g")
         plain["metadata"]["creationTimestamp"] = "2026-01-01T00:02:00Z"
     if restarts:
         stage.restart()
-    stage.world.events(stage.now)
-    stage.world.take_changed()
+    stage.cache.events(stage.now)
+    stage.cache.take_changed()
 
     assert stage.groups["g"]["status"]["phase"] == "Pending"
-    assert not stage.world.groups["default/g"].is_half_bound
+    assert not stage.cache.gangs["default/g"].is_half_bound
 
 
 def test_a_gang_of_which_a_pod_was_never_bound_is_half_bound() -> None:
@@ -378,10 +378,10 @@ def test_a_gang_of_which_a_pod_was_never_bound_is_half_bound() -> None:
     stage.cycle(outcome=lambda pod, _at: "bound" if pod.name != "g-1" else "sent")
     running(stage, "g-0", "g-2")
     stage.restart()
-    stage.world.events(stage.now)
-    stage.world.take_changed()
+    stage.cache.events(stage.now)
+    stage.cache.take_changed()
 
-    assert stage.world.groups["default/g"].is_half_bound
+    assert stage.cache.gangs["default/g"].is_half_bound
 
 
 # A PodGroup without pods
@@ -460,8 +460,8 @@ def test_a_budget_that_names_many_values_means_every_pod() -> None:
     put_budget(stage, "many", {"matchExpressions": [expression]}, 1)
     stage.cycle()
     assert stage.engine.view.job_states["pod default/p"].job.preemptable
-    stage.world.drop_budgets([Gone("default", "many", "")])
-    stage.world.drop_budgets([Gone("default", "many", "")])
+    stage.cache.handlers["budgets"].on_delete([Gone("default", "many", "")])
+    stage.cache.handlers["budgets"].on_delete([Gone("default", "many", "")])
 
 
 def test_budgets_without_number_are_held_against_few_pods(
@@ -489,4 +489,4 @@ def put_budget(stage: Stage, name: str, selector: Plain, allowed: int) -> None:
         "spec": {"selector": selector},
         "status": {"disruptionsAllowed": allowed},
     }
-    stage.world.put_budgets([msgspec.convert(plain, Budget)])
+    stage.cache.handlers["budgets"].on_update([msgspec.convert(plain, Budget)])

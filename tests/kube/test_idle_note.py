@@ -85,7 +85,7 @@ def test_a_scheduler_keeps_both_notes_and_hears_what_was_read() -> None:
 def test_an_engine_that_is_begun_anew_hears_what_the_last_one_knew() -> None:
     stage = Stage("a")
     known = replace(ACCOUNT, buckets=((stage.now, 40.5),), is_spent=False)
-    stage.world.put_note(IdleAccountKnown(known))
+    stage.cache.handover.put_note(IdleAccountKnown(known))
     stage.cycle()
 
     stage.decider.begin_anew()

@@ -7,7 +7,7 @@ import pytest
 
 from ringleaf.engine.event import ConfChanged, JobArrived, PodsEnding
 from ringleaf.kube import look
-from ringleaf.kube.look import Look, Observed
+from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.objects import Pod, PodGroup
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import Stage, pod
@@ -31,7 +31,7 @@ def busy() -> Stage:
 def test_everything_is_told_again_however_often_it_was_told() -> None:
     stage = busy()
 
-    first, second = (stage.world.everything(stage.now) for _time in range(2))
+    first, second = (stage.cache.everything(stage.now) for _time in range(2))
 
     assert first == second
     jobs = {each.job.name: each for each in first if isinstance(each, JobArrived)}
@@ -43,7 +43,7 @@ def test_everything_is_told_again_however_often_it_was_told() -> None:
 def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> None:
     stage = busy()
 
-    known = Look(stage.world, stage.now).engine.view
+    known = Look(stage.cache, stage.now).engine.view
 
     before = stage.engine.view
     assert known.cluster.free.tolist() == before.cluster.free.tolist()
@@ -56,7 +56,7 @@ def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> Non
 def test_looking_decides_nothing_until_it_is_asked_to() -> None:
     stage = Stage("a")
     stage.pod("w", 8)
-    look = Look(stage.world, stage.now)
+    look = Look(stage.cache, stage.now)
 
     assert not look.engine.view.job_states["pod default/w"].placements
     assert not look.binds
@@ -71,7 +71,7 @@ def test_jobs_that_wait_come_last_and_have_waited_since_they_were_made() -> None
     stage = busy()
     stage.now = 2e9
 
-    *_others, last = Look(stage.world, stage.now).events
+    *_others, last = Look(stage.cache, stage.now).events
 
     assert isinstance(last, JobArrived)
     assert last.job.name == "pod default/w"
@@ -79,7 +79,7 @@ def test_jobs_that_wait_come_last_and_have_waited_since_they_were_made() -> None
 
 
 def test_the_configuration_is_the_real_one_once_it_decides() -> None:
-    look = Look(Stage("a").world, 1000.0)
+    look = Look(Stage("a").cache, 1000.0)
 
     (told,) = [each for each in look.events if isinstance(each, ConfChanged)]
 
@@ -97,25 +97,25 @@ def unscheduled(message: str, **changes: Any) -> Pod:  # noqa: ANN401
 
 
 def test_what_was_said_of_a_pod_is_kept_as_long_as_it_waits() -> None:
-    world = Observed(("ringleaf",))
+    cache = ReadOnlyCache(("ringleaf",))
 
-    world.put_pods([unscheduled("too few chips")])
-    group = world.groups["pod default/p"]
-    assert world.why_of(group) == "too few chips"
+    cache.handlers["pods"].on_update([unscheduled("too few chips")])
+    group = cache.gangs["pod default/p"]
+    assert cache.why_of(group) == "too few chips"
 
-    world.put_pods([unscheduled("none at all")])
-    assert world.why_of(group) == "none at all"
+    cache.handlers["pods"].on_update([unscheduled("none at all")])
+    assert cache.why_of(group) == "none at all"
 
-    world.put_pods([msgspec.convert(pod("p", 8, uid="u"), Pod)])
-    assert world.why_of(group) == ""
+    cache.handlers["pods"].on_update([msgspec.convert(pod("p", 8, uid="u"), Pod)])
+    assert cache.why_of(group) == ""
 
-    world.put_pods([unscheduled("too few chips")])
-    world.drop_pods([Gone("default", "p", "u")])
-    assert world.why == {}
+    cache.handlers["pods"].on_update([unscheduled("too few chips")])
+    cache.handlers["pods"].on_delete([Gone("default", "p", "u")])
+    assert cache.why == {}
 
 
 def test_a_group_without_pods_is_told_by_its_own_condition() -> None:
-    world = Observed(("ringleaf",))
+    cache = ReadOnlyCache(("ringleaf",))
     told = {"type": "Unschedulable", "status": "True", "message": "the queue is full"}
     plain: Plain = {
         "metadata": {"name": "g", "namespace": "default"},
@@ -123,9 +123,9 @@ def test_a_group_without_pods_is_told_by_its_own_condition() -> None:
         "status": {"phase": "Pending", "conditions": [told]},
     }
 
-    world.put_groups([msgspec.convert(plain, PodGroup)])
+    cache.handlers["podgroups"].on_update([msgspec.convert(plain, PodGroup)])
 
-    assert world.why_of(world.groups["default/g"]) == "the queue is full"
+    assert cache.why_of(cache.gangs["default/g"]) == "the queue is full"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from ringleaf.kube import (
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.gang_state import RepairState
 from ringleaf.kube.lives import Lives, lives_in
 from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
@@ -198,7 +199,7 @@ class Edge:
 
         self.binder = Binder(
             api,
-            stage.world,
+            stage.cache,
             lambda: stage.now,
             done=lambda _pod, _place: None,
             changed=lambda: None,
@@ -209,14 +210,14 @@ class Edge:
         self.braked: list[str] = []
         self.deletions: list[Deletion] = []
         self.book = Faultbook(
-            *(api, stage.world, self.faults.values, clock, say),
+            *(api, stage.cache, self.faults.values, clock, say),
             braked=lambda: self.braked,
             deletions=lambda: self.deletions,
         )
         self.teller = teller_of(stage, server, clock)
         self.store = RecordStore(api, OWN, say)
         self.mender = Mender(
-            *(api, stage.world, self.binder, self.teller, self.book),
+            *(api, stage.cache, self.binder, self.teller, self.book),
             store=self.store,
             clock=clock,
             say=say,
@@ -362,7 +363,7 @@ def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
     stage.write_record(JOB, records.write(RECORD, doomed=[doomed]))
     stage.read_records()
     stage.cycle()
-    group = stage.world.groups[JOB]
+    group = stage.cache.gangs[JOB]
 
     async def run() -> None:
         edge = Edge(stage, server)
@@ -389,7 +390,7 @@ def test_what_was_to_be_deleted_on_a_lost_node_is_deleted_at_once() -> None:
 
     async def run() -> None:
         edge = Edge(stage, server)
-        edge.mender.finish(stage.world.groups[JOB])
+        edge.mender.finish(stage.cache.gangs[JOB])
         await asyncio.wait_for(edge.mender.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
 
@@ -548,7 +549,7 @@ def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
         if method == "POST" and len(server.asked) == 1:
             stage.drop_pod("g-1")
             stage.pod("g-1", 8, f"g{UID}")
-            stage.world.events(stage.now)
+            stage.cache.events(stage.now)
         return None
 
     server = Server(replaced)
@@ -560,7 +561,7 @@ def test_the_pod_meant_is_the_one_that_was_there_when_it_was_said() -> None:
 def test_a_pod_on_its_way_is_deleted_when_it_has_arrived() -> None:
     stage = running()
     server = Server(lambda method, _path: 0 if late(method) else None)
-    pod = stage.world.groups[JOB].by_number()[1]
+    pod = stage.cache.gangs[JOB].by_number()[1]
 
     def late(method: str) -> bool:
         return method == "POST" and len(server.asked) < 5
@@ -619,7 +620,7 @@ def test_the_record_of_a_job_that_is_gone_is_removed() -> None:
 
     asyncio.run(run())
     assert server.asked == [WRITE, REMOVE]
-    assert stage.world.without_job == []
+    assert stage.cache.checkpoints.orphaned == []
 
 
 # Who begins to lead.
@@ -632,7 +633,7 @@ def begin_to_lead(stage: Stage, server: Server) -> list[str]:
         edge = Edge(stage, server)
         found = await edge.store.read(lambda: False)
         if found is not None:
-            stage.world.put_records(found, moves=not edge.store.is_moved)
+            stage.cache.checkpoints.put(found, moves=not edge.store.is_moved)
         stage.cycle()
         await asyncio.wait_for(edge.mender.run(), 30)
         await asyncio.wait_for(edge.mender.drained(), 30)
@@ -689,7 +690,7 @@ def test_a_record_that_is_written_on_a_podgroup_later_is_not_moved() -> None:
     begin_to_lead(stage, server)
 
     assert server.records == {}
-    assert stage.world.groups[JOB].record is None
+    assert stage.cache.gangs[JOB].repair.record is None
     assert not [what for what in server.asked if "podgroups" in what]
 
 
@@ -700,7 +701,7 @@ def test_a_record_that_was_written_meanwhile_is_not_replaced_by_an_old_one() -> 
     async def run() -> None:
         edge = Edge(stage, server)
         found = await edge.store.read(lambda: False)
-        stage.world.put_records(found or (), moves=True)
+        stage.cache.checkpoints.put(found or (), moves=True)
         edge.mender.carry_out(PersistRepair(JOB, RECORD))
         await asyncio.wait_for(edge.mender.run(), 30)
         await asyncio.wait_for(edge.mender.drained(), 30)
@@ -802,7 +803,7 @@ def test_a_configmap_that_is_no_record_of_its_name_is_passed_over() -> None:
 
     begin_to_lead(stage, server)
 
-    assert stage.world.groups[JOB].record is None
+    assert stage.cache.gangs[JOB].repair.record is None
 
 
 def test_whoever_deletes_pods_is_pointed_at_those_that_are_faulty() -> None:
@@ -1078,7 +1079,7 @@ def test_d24_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
     record = Record(since=1.0, retries_used=2, is_over=True)
 
     def remember(edge: Edge) -> None:
-        stage.world.remembered(JOB, record)
+        stage.cache.checkpoints.set(JOB, record)
         edge.book.heed([], [PersistRepair(JOB, record)])
 
     keep(stage, server, remember)
@@ -1087,7 +1088,7 @@ def test_d24_how_often_pods_may_still_fail_is_kept_and_read_back() -> None:
 
     stage.restart()
     keep(stage, server)
-    found = stage.world.groups[JOB].record
+    found = stage.cache.gangs[JOB].repair.record
     assert found is not None
     assert found.retries_used == 2
     assert found.is_over
@@ -1104,7 +1105,7 @@ def test_the_budget_of_another_job_of_that_name_does_not_count(uid: str) -> None
     stage.restart()
     keep(stage, server)
 
-    assert stage.world.groups[JOB].record is None
+    assert stage.cache.gangs[JOB].repair.record is None
 
 
 def test_d24_the_lives_of_faults_are_kept_and_read_back() -> None:
@@ -1119,7 +1120,7 @@ def test_d24_the_lives_of_faults_are_kept_and_read_back() -> None:
     stage.restart()
     keep(stage, server)
 
-    known = stage.world.everything(stage.now)
+    known = stage.cache.everything(stage.now)
     assert [e.faults for e in known if hasattr(e, "faults")] == [(fault,)]
 
 
@@ -1148,7 +1149,7 @@ def test_what_was_deleted_is_written_down_for_the_brake_of_the_next() -> None:
     stage.restart()
     keep(stage, server)
 
-    known = stage.world.everything(stage.now)
+    known = stage.cache.everything(stage.now)
     assert [e for e in known if isinstance(e, DeletionsKnown)] == [
         DeletionsKnown((deletion,))
     ]
@@ -1184,7 +1185,7 @@ def test_deletions_that_cannot_be_are_not_counted() -> None:
     server.maps[FAULTS] = {"metadata": {"resourceVersion": "1"}, "data": data}
     keep(stage, server)
 
-    known = stage.world.everything(stage.now)
+    known = stage.cache.everything(stage.now)
     told = [e.deletions for e in known if isinstance(e, DeletionsKnown)]
     assert told == [(Deletion(6.0, JOB, 1),)]
 
@@ -1193,9 +1194,10 @@ def test_why_a_job_was_rescheduled_is_kept_for_the_last_ten_times() -> None:
     stage, server = running(), Server()
 
     def twelve(edge: Edge) -> None:
-        group = stage.world.groups[JOB]
+        group = stage.cache.gangs[JOB]
         for i in range(12):
-            group.record = msgspec.structs.replace(RECORD, since=float(i))
+            record = msgspec.structs.replace(RECORD, since=float(i))
+            group.repair = RepairState(record)
             edge.book.rescheduled(group, Cause.CHIP.value)
             edge.book.rescheduled(group, Cause.CHIP.value)
             edge.book.rescheduled(group, "NeverRan")
@@ -1224,8 +1226,8 @@ def test_after_a_restart_reasons_are_added_to_those_before() -> None:
     stage, server = running(), Server()
 
     def once(edge: Edge) -> None:
-        group = stage.world.groups[JOB]
-        group.record = RECORD
+        group = stage.cache.gangs[JOB]
+        group.repair = RepairState(RECORD)
         edge.book.rescheduled(group, Cause.CHIP.value)
 
     keep(stage, server, once)
@@ -1244,8 +1246,9 @@ def reschedule(stage: Stage) -> Callable[[Edge], None]:
     """A job is rescheduled."""
 
     def once(edge: Edge) -> None:
-        group = stage.world.groups[JOB]
-        group.record = msgspec.structs.replace(RECORD, since=stage.now)
+        group = stage.cache.gangs[JOB]
+        record = msgspec.structs.replace(RECORD, since=stage.now)
+        group.repair = RepairState(record)
         edge.book.rescheduled(group, Cause.CHIP.value)
 
     return once
@@ -1291,7 +1294,7 @@ def test_what_was_not_read_in_time_is_read_before_it_is_written_over(
     keep(stage, server, back)
 
     assert reasons(server)[JOB]["TotalRescheduleTimes"] == 2
-    known = stage.world.everything(stage.now)
+    known = stage.cache.everything(stage.now)
     assert [e.faults for e in known if hasattr(e, "faults")] == [(fault,)]
 
 
@@ -1400,9 +1403,10 @@ def test_reasons_that_are_too_many_are_trimmed(
     stage, server = running(), Server()
 
     def many(edge: Edge) -> None:
-        group = stage.world.groups[JOB]
+        group = stage.cache.gangs[JOB]
         for i in range(12):
-            group.record = msgspec.structs.replace(RECORD, since=float(i))
+            record = msgspec.structs.replace(RECORD, since=float(i))
+            group.repair = RepairState(record)
             edge.book.rescheduled(group, Cause.CHIP.value)
 
     keep(stage, server, many)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringleaf.kube.nodes import Device, NodeFacts, leaves_of, node_of
+from ringleaf.kube.node_reports import NodeReports
+from ringleaf.kube.node_state import Device, NodeState, leaves_of, node_of
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.quantity import COUNTED
-from ringleaf.kube.reported import Said
 from ringleaf.kube.reports import (
     DeviceReport,
     NodeHealth,
@@ -31,7 +31,7 @@ A2 = PRODUCTS["atlas-800t-a2"]
 R = "huawei.com/Ascend910"
 LABELS = {"accelerator-type": "module-910b-8", "accelerator": "huawei-Ascend910"}
 READY = [{"type": "Ready", "status": "True"}]
-NOTHING = Said()
+NOTHING = NodeReports()
 
 
 def infos(chips: Any = range(8), prefix: str = "Ascend910") -> str:  # noqa: ANN401
@@ -67,7 +67,7 @@ def raw(
     return msgspec.convert(plain, NodeObject)
 
 
-def device(**lists: Any) -> Said:  # noqa: ANN401
+def device(**lists: Any) -> NodeReports:  # noqa: ANN401
     """A report in which chips are numbers."""
     given: dict[str, Any] = {
         key: frozenset(f"Ascend910-{chip}" for chip in value)
@@ -75,17 +75,17 @@ def device(**lists: Any) -> Said:  # noqa: ANN401
         else value
         for key, value in lists.items()
     }
-    return Said(device=DeviceReport(**given))
+    return NodeReports(device=DeviceReport(**given))
 
 
-def read(given: NodeObject, said: Said = NOTHING, **keys: Any) -> Node:  # noqa: ANN401
+def read(given: NodeObject, said: NodeReports = NOTHING, **keys: Any) -> Node:  # noqa: ANN401
     """The node, which has no problems."""
     found = node_of(given, said, **keys)
     assert found.problems == ()
     return found.node
 
 
-def only(found: NodeFacts) -> str:
+def only(found: NodeState) -> str:
     (line,) = found.problems
     assert "\n" not in line
     assert line.startswith("Node 'n1': ")
@@ -148,7 +148,7 @@ def test_other_chips_of_atlas_350() -> None:
         {"huawei.com/npu": "8"},
     )
 
-    found = node_of(given, Said(DeviceReport(unhealthy=frozenset({"npu-0"}))))
+    found = node_of(given, NodeReports(DeviceReport(unhealthy=frozenset({"npu-0"}))))
 
     assert found.node.product is PRODUCTS["atlas-350-4p-8"]
     assert found.devices == {0: Device("", 7, 3)}
@@ -305,28 +305,30 @@ def test_a_size_that_is_not_listed_is_what_kubernetes_counts(
         ([], NOTHING, False),
         ([{"type": "Ready", "status": "Unknown"}], NOTHING, False),
         ([{"type": "DiskPressure", "status": "True"}], NOTHING, False),
-        (READY, Said(node=NodeReport(NodeHealth.UNHEALTHY)), False),
-        (READY, Said(node=NodeReport(NodeHealth.PRE_SEPARATE)), True),
-        (READY, Said(switch=SwitchReport(SwitchHealth.UNHEALTHY)), False),
-        (READY, Said(switch=SwitchReport(SwitchHealth.SUB_HEALTHY)), True),
+        (READY, NodeReports(node=NodeReport(NodeHealth.UNHEALTHY)), False),
+        (READY, NodeReports(node=NodeReport(NodeHealth.PRE_SEPARATE)), True),
+        (READY, NodeReports(switch=SwitchReport(SwitchHealth.UNHEALTHY)), False),
+        (READY, NodeReports(switch=SwitchReport(SwitchHealth.SUB_HEALTHY)), True),
     ],
 )
 def test_a_node_is_ready(
-    conditions: list[dict[str, str]], said: Said, *, ready: bool
+    conditions: list[dict[str, str]], said: NodeReports, *, ready: bool
 ) -> None:
     assert read(raw(conditions=conditions), said).ready is ready
 
 
 def test_a_node_that_is_cordoned_or_to_be_separated_takes_no_new_pods() -> None:
-    separated = Said(node=NodeReport(NodeHealth.PRE_SEPARATE))
+    separated = NodeReports(node=NodeReport(NodeHealth.PRE_SEPARATE))
 
     assert read(raw(unschedulable=True)).cordoned
     assert read(raw(), separated).cordoned
-    assert not read(raw(), Said(node=NodeReport())).cordoned
+    assert not read(raw(), NodeReports(node=NodeReport())).cordoned
 
 
 def test_a_node_is_sub_healthy() -> None:
-    assert read(raw(), Said(switch=SwitchReport(SwitchHealth.SUB_HEALTHY))).sub_healthy
+    assert read(
+        raw(), NodeReports(switch=SwitchReport(SwitchHealth.SUB_HEALTHY))
+    ).sub_healthy
     assert read(raw(), device(sub_healthy=[1])).sub_healthy
     assert not read(raw(), device(network_unhealthy=[1])).sub_healthy
 
@@ -392,7 +394,7 @@ def test_amounts_that_are_none() -> None:
     ],
 )
 def test_the_superpod_of_a_node(
-    said: Said, annotation: str | None, superpod: int | None
+    said: NodeReports, annotation: str | None, superpod: int | None
 ) -> None:
     more = {} if annotation is None else {"superPodID": annotation}
 
@@ -419,7 +421,7 @@ def test_a_superpod_that_is_no_number_is_told() -> None:
     ],
 )
 def test_what_rank_tables_say_of_a_node(
-    said: Said, annotations: dict[str, str], index: str, rack: int
+    said: NodeReports, annotations: dict[str, str], index: str, rack: int
 ) -> None:
     found = node_of(raw({"baseDeviceInfos": infos(), **annotations}), said)
 
@@ -552,7 +554,7 @@ def test_whatever_is_written_is_a_node_that_a_cluster_takes(
 ) -> None:
     given = raw(annotations, labels, allocatable)
 
-    found = node_of(given, Said(device=report), TOPOLOGY)
+    found = node_of(given, NodeReports(device=report), TOPOLOGY)
 
     node = found.node
     assert len(Cluster([node])) == 1

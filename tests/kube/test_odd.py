@@ -95,7 +95,7 @@ def test_a_pod_that_is_seen_bound_and_in_its_group_at_once_is_in_its_group() -> 
     stage.put_pod(plain)
     stage.cycle()
 
-    assert [*stage.world.groups] == ["default/g"]
+    assert [*stage.cache.gangs] == ["default/g"]
 
 
 def test_a_pod_that_changes_its_group_still_waits_for_its_claim() -> None:
@@ -153,14 +153,14 @@ def test_who_was_not_bound_and_not_evicted_is_looked_at_again_for_both() -> None
     stage = Stage("a b")
     stage.gang("g", 2, 4, least=1)
     stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "failed")
-    stage.world.stayed("default/g", "none", stage.now)
+    stage.cache.assumed.not_evicted("default/g", "none", stage.now)
     stage.cycle()
 
-    assert stage.world.next_at == stage.now + 0.5
+    assert stage.cache.next_at == stage.now + 0.5
     assert stage.cycle(later=0.5) == ["bind default/g: g-1 on a 4567"]
     assert not stage.engine.view.job_states["default/g"].job.preemptable
-    assert stage.world.next_at is not None
-    stage.cycle(later=stage.world.next_at - stage.now)
+    assert stage.cache.next_at is not None
+    stage.cycle(later=stage.cache.next_at - stage.now)
     assert stage.engine.view.job_states["default/g"].job.preemptable
 
 
@@ -176,7 +176,7 @@ def test_names_of_pods_are_remembered_in_bounds(
         stage.drop_pod(f"p-{i}")
     stage.cycle()
 
-    assert [*stage.world.groups["default/g"].numbers] == ["p-6", "p-7", "p-8"]
+    assert [*stage.cache.gangs["default/g"].numbers] == ["p-6", "p-7", "p-8"]
 
 
 def test_a_gang_is_not_released_while_pods_of_it_are_on_their_way(
@@ -197,13 +197,13 @@ def test_a_gang_is_not_released_while_pods_of_it_are_on_their_way(
     stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "sent")
     stage.groups["g"]["spec"]["minMember"] = 3
     stage.put_group(stage.groups["g"])
-    scheduler.world = stage.world
+    scheduler.cache = stage.cache
     scheduler._half["default/g"] = 0.0  # noqa: SLF001
 
     scheduler._release("default/g", 60.0)  # noqa: SLF001
     assert said == []
-    (late,) = (pod for pod in stage.world.pods.values() if pod.name == "g-1")
-    stage.world.failed(late.uid, stage.now)
+    (late,) = (pod for pod in stage.cache.pods.values() if pod.name == "g-1")
+    stage.cache.assumed.forget(late.uid, stage.now)
     scheduler._release("default/g", 120.0)  # noqa: SLF001
     assert (said, deleted) == (["release"], ["g-0"])
 
@@ -225,16 +225,16 @@ def test_a_budget_disturbs_only_those_it_is_about() -> None:
     stage.pod("mine", 1, labels={"app": "mine"})
     stage.pod("other", 1, labels={"app": "other"})
     stage.cycle()
-    stage.world.take_changed()
+    stage.cache.take_changed()
     for allowed in (0, 1):
         stage.budget("keep", {"app": "mine"}, allowed)
         stage.cycle()
-        changed = stage.world.take_changed()
+        changed = stage.cache.take_changed()
         assert [group.name for group in changed] == ["pod default/mine"]
 
     stage.budget("keep", {"app": "other"}, 1)
     stage.cycle()
-    assert len(stage.world.take_changed()) == 2
+    assert len(stage.cache.take_changed()) == 2
 
 
 def test_a_gang_does_not_start_without_one_of_its_tasks() -> None:
@@ -267,10 +267,10 @@ def test_of_too_much_to_tell_events_are_dropped_first(
         own = teller_of(stage, Server(), lambda: 0.0)
         for name in ("g0", "g1", "g2"):
             stage.group(name, 1)
-            stage.world.let_in(f"default/{name}")
+            stage.cache.assumed.admit(f"default/{name}")
             own.group_changed(f"default/{name}", is_urgent=True)
             if name == "g0":
-                own.on_group(stage.world.groups["default/g0"], "Evict", "why")
+                own.on_group(stage.cache.gangs["default/g0"], "Evict", "why")
         await own.flush(5.0)
 
     asyncio.run(run())
@@ -283,7 +283,7 @@ def test_events_that_wait_are_few_and_small() -> None:
     stage = Stage("a")
     stage.group("g", 1)
     stage.cycle()
-    group = stage.world.groups["default/g"]
+    group = stage.cache.gangs["default/g"]
     assert group.podgroup is not None
     heard: list[Any] = []
 
@@ -483,7 +483,7 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     assert isinstance(conf, Conf)
     stage = Stage("a b c d", conf)
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
+    scheduler.cache = scheduler.teller._cache = stage.cache  # noqa: SLF001
     scheduler.decider = stage.decider
     for name in "xyz":
         stage.pod(name, 8)
@@ -493,13 +493,13 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     for said in stage.said:
         if isinstance(said, Report):
             scheduler._report(said)  # noqa: SLF001
-    group = stage.world.groups["default/g"]
-    assert "3 pods have no node" in group.waits
+    group = stage.cache.gangs["default/g"]
+    assert "3 pods have no node" in group.status.pending_reason
 
     stage.drop_pod("x")
     assert stage.cycle() == []  # the engine knows that it does not fit
     scheduler._refresh_reasons(stage.now)  # noqa: SLF001
-    assert "2 pods have no node" in group.waits
+    assert "2 pods have no node" in group.status.pending_reason
     stage.drop_pod("y")
     stage.drop_pod("z")
     stage.cycle()
@@ -513,7 +513,7 @@ def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> No
     assert isinstance(conf, Conf)
     stage = Stage("a b c d e f", conf)
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    scheduler.world = scheduler.teller._world = stage.world  # noqa: SLF001
+    scheduler.cache = scheduler.teller._cache = stage.cache  # noqa: SLF001
     scheduler.decider = stage.decider
     stage.gang("g", 3)
     stage.cycle()
@@ -530,13 +530,13 @@ def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> No
     for said in stage.said:
         if isinstance(said, Report):
             scheduler._report(said)  # noqa: SLF001
-    group = stage.world.groups["default/g"]
-    assert "1 fitting, 5 with too few free chips" in group.waits
+    group = stage.cache.gangs["default/g"]
+    assert "1 fitting, 5 with too few free chips" in group.status.pending_reason
 
     stage.pod("z", 8)
     assert stage.cycle() == ["bind pod default/z: z on c 01234567"]
     scheduler._refresh_reasons(stage.now)  # noqa: SLF001
-    assert "6 with too few free chips" in group.waits
+    assert "6 with too few free chips" in group.status.pending_reason
     for name in "yz":
         stage.drop_pod(name)
     stage.cycle()

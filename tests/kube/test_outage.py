@@ -60,7 +60,7 @@ def stage() -> Stage:
     found = Stage("a")
     found.group("g", 2)
     found.cycle()
-    assert found.world.groups["default/g"].let_in
+    assert found.cache.gangs["default/g"].reported.is_admitted
     return found
 
 
@@ -126,7 +126,9 @@ def test_what_the_leader_before_us_said_of_a_queue_is_taken_back(stage: Stage) -
     """Nothing is used any more; it was used when another led."""
     server = Server(200)
     status = QueueStatus(allocated={NPU: "8", "cpu": "1"})
-    stage.world.put_queues([QueueObject(Metadata(name="default"), status=status)])
+    stage.cache.handlers["queues"].on_update(
+        [QueueObject(Metadata(name="default"), status=status)]
+    )
     stage.cycle()
 
     async def run() -> None:

@@ -59,7 +59,7 @@ class Scene:
         options = Options(conf=conf)
         engine = self.stage.engine
         self.scheduler = Scheduler(api, options, _nothing, lambda _own: engine)
-        self.scheduler.world = self.stage.world
+        self.scheduler.cache = self.stage.cache
         self.metrics = self.scheduler.metrics
         self.page = Page(self.scheduler, "1.2.3")
 
@@ -551,9 +551,11 @@ def test_failures_and_what_is_set_aside_are_counted() -> None:
     scene = Scene("a")
     scene.stage.pod("odd", 4)
     scene.cycle()
-    own, world = scene.scheduler.metrics, scene.stage.world
+    own, cache = scene.scheduler.metrics, scene.stage.cache
     own.failures, own.differences, own.rebuilds = 3, 1, 4
-    world.quarantine.put(Culprit("Job", "pod default/odd"), "why", time.time() + 100)
+    cache.isolation.quarantine.put(
+        Culprit("Job", "pod default/odd"), "why", time.time() + 100
+    )
 
     assert scene.values("ringleaf_failures_total") == {(): 3}
     assert scene.values("ringleaf_differences_total") == {(): 1}
@@ -670,7 +672,7 @@ def test_pods_on_their_way_are_in_flight_until_the_api_server_has_bound_them() -
         scene = Scene("a")
         scene.stage.pod("one", 1)
         scene.stage.cycle(outcome=lambda _pod, _place: "sent")
-        (record,) = scene.stage.world.pods.values()
+        (record,) = scene.stage.cache.pods.values()
         assert record.assumed is not None
         before = scene.values("ringleaf_bindings_in_flight")
         binder = scene.scheduler.binder

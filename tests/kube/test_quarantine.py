@@ -22,12 +22,12 @@ from ringleaf.framework.placement_attempt import PlacementAttempt
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.state import SchedulerState
-from ringleaf.kube import world
+from ringleaf.kube import gang_events
 from ringleaf.kube.api import Api
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.leader import Elector
 from ringleaf.kube.objects import NodeObject
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, Quarantine
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.watch import Gone
@@ -40,18 +40,27 @@ from tests.kube.stage import NPU, Stage, node
 from tests.plugins.stage import A2
 
 CONTAIN = frozenset(
-    f"ringleaf.kube.world.World.{name}"
+    f"ringleaf.kube.{name}"
     for name in (
-        *("_not_taken", "_taken", "_set_aside", "set_aside", "_tell_aside"),
-        *("_tell_culprit", "_tell_job_aside", "tell", "_close", "_open", "_look_at"),
-        *("_heard_of", "_job_aside", "_close_all", "_withdraw", "_has_record"),
-        "let_in",  # knows a name and nothing else
+        *(
+            f"isolation.Isolation.{name}"
+            for name in (
+                *("_reject", "_stored", "_quarantine", "set_aside", "is_quarantined"),
+                *("quarantine_job", "quarantine_node", "_look_at"),
+                *("_note", "_note_on_object", "_note_on_job"),
+            )
+        ),
+        *("closed_nodes.ClosedNodes.close", "closed_nodes.ClosedNodes.open"),
+        "closed_nodes.ClosedNodes.close_all",
+        *("gang_events.GangEvents.changes", "gang_events.GangEvents._withdraw"),
+        "job_reader.JobReader._held_in_quarantine",
+        *("job_reader.JobReader._held", "gang_state.set_status"),
+        "repair_checkpoints.RepairCheckpoints._has_record",
+        "problems.Problems.note",
+        "assumed_pods.AssumedPods.admit",  # knows a name and nothing else
+        *("gang_members.is_held", "gang_members.nodes_of", "quarantine"),
     )
-) | {
-    "ringleaf.kube.quarantine",
-    "ringleaf.kube.world._is_held",
-    "ringleaf.kube.world._nodes_of",
-}
+)
 """What sets something aside: nothing catches it where that fails itself."""
 
 
@@ -82,7 +91,7 @@ def chips_given_twice(stage: Stage) -> list[str]:
 
 
 SOURCE = str(Path(ringleaf.__file__).parent)
-SUBJECTS = (Job, JobState, Repair, Reservation, Group, PodRecord, Node, Queue)
+SUBJECTS = (Job, JobState, Repair, Reservation, GangState, PodState, Node, Queue)
 """What a function may be about."""
 
 
@@ -211,11 +220,13 @@ def failing(times: list[str]) -> Wrap:
 
 def is_reported(stage: Stage) -> bool:
     """Whether the scheduler logs, counts and reports on an object what failed."""
-    failures = [each for each in stage.world.failures if "Zero" in each.trace]
+    failures = [each for each in stage.cache.isolation.failures if "Zero" in each.trace]
     told = [
-        p for p in stage.world.problems if "is quarantined for a while" in p.message
+        p
+        for p in stage.cache.problems.unreported
+        if "is quarantined for a while" in p.message
     ]
-    counted = sum(stage.world.quarantine.failures.values())
+    counted = sum(stage.cache.isolation.quarantine.failures.values())
     return bool(failures and told and counted >= len(failures))
 
 
@@ -325,7 +336,7 @@ def test_jobs_of_one_queue_that_fail_leave_the_queue_and_other_jobs_alone(
 
     assert stage.endure() == ["bind default/good: good-0 on b 01234567"]
     assert len(times) == 5
-    aside = stage.world.quarantine.asides
+    aside = stage.cache.isolation.quarantine.asides
     assert {*aside} == {Culprit("Job", f"default/evil-{i}") for i in range(5)}
 
 
@@ -336,8 +347,8 @@ def test_a_job_is_withdrawn_although_its_last_run_cannot_be_read(
     stage = Stage("a b")
     stage.gang("evil", 1)
     stage.cycle()
-    has_run, times = cast("FunctionType", world._has_run), list[str]()  # noqa: SLF001
-    monkeypatch.setattr(world, "_has_run", failing(times)(has_run))
+    has_run, times = cast("FunctionType", gang_events._has_run), list[str]()  # noqa: SLF001
+    monkeypatch.setattr(gang_events, "_has_run", failing(times)(has_run))
     stage.drop_pod("evil-0")
     stage.gang("good", 1)
 
@@ -374,7 +385,7 @@ def test_a_queue_whose_turn_always_fails_is_set_aside_with_its_jobs(
 
     assert canary_is_bound(stage)
     assert times
-    aside = stage.world.quarantine.asides
+    aside = stage.cache.isolation.quarantine.asides
     assert {Culprit("Queue", "evil-queue"), Culprit("Job", "default/evil")} <= {*aside}
 
 
@@ -386,14 +397,14 @@ def test_a_job_that_fails_is_told_and_tried_again(
 ) -> None:
     stage = Stage("a")
     with monkeypatch.context() as patch:
-        patch.setattr("ringleaf.kube.world.job_of", _fail)
+        patch.setattr("ringleaf.kube.job_reader.job_of", _fail)
         stage.gang("g", 1)
         assert stage.endure() == []
     assert "it makes the scheduler fail (ZeroDivisionError" in stage.reason("default/g")
-    (failure,) = stage.world.failures
+    (failure,) = stage.cache.isolation.failures
     assert failure.culprit == Culprit("Job", "default/g")
     assert "ZeroDivisionError" in failure.trace
-    assert stage.world.next_at == stage.now + FIRST_S
+    assert stage.cache.next_at == stage.now + FIRST_S
 
     assert stage.cycle(FIRST_S / 2) == []
     assert stage.cycle(FIRST_S / 2) == ["bind default/g: g-0 on a 01234567"]
@@ -404,11 +415,11 @@ def test_a_pod_that_fails_when_it_is_read_keeps_its_node_closed(
 ) -> None:
     stage = Stage("a b")
     with monkeypatch.context() as patch:
-        patch.setattr("ringleaf.kube.pods._asked", _fail)
+        patch.setattr("ringleaf.kube.pod_request._requested", _fail)
         asks = {"cpu": "77m"}  # pods alike are read once
         plain = stage.pod("odd", 1, spec={"nodeName": "a"}, asks=asks)
-    assert stage.world.problems[0].kind == "Pod"
-    assert "is quarantined for a while" in stage.world.problems[0].message
+    assert stage.cache.problems.unreported[0].kind == "Pod"
+    assert "is quarantined for a while" in stage.cache.problems.unreported[0].message
     stage.pod("good", 8)
     assert stage.cycle() == ["bind pod default/good: good on b 01234567"]
 
@@ -416,7 +427,7 @@ def test_a_pod_that_fails_when_it_is_read_keeps_its_node_closed(
     stage.put_pod(plain)
     stage.pod("next", 4)
     assert stage.cycle() == ["bind pod default/next: next on a 0123"]
-    assert stage.world.known_problems == []
+    assert stage.cache.problems.known == []
 
 
 def test_a_node_that_fails_when_it_is_read_gets_no_pods_and_loses_none(
@@ -426,7 +437,7 @@ def test_a_node_that_fails_when_it_is_read_gets_no_pods_and_loses_none(
     stage.gang("g", 1, labels={"fault-scheduling": "force"})
     stage.cycle()
     with monkeypatch.context() as patch:
-        patch.setattr("ringleaf.kube.world.node_of", _fail)
+        patch.setattr("ringleaf.kube.node_store.node_of", _fail)
         stage.put_node(node("a", spec={"unschedulable": False}))
         assert stage.endure() == []
         stage.pod("good", 8)
@@ -457,13 +468,13 @@ def test_a_queue_that_fails_holds_up_its_own_jobs_only(
 def test_what_is_gone_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage("a")
     with monkeypatch.context() as patch:
-        patch.setattr("ringleaf.kube.pods._asked", _fail)
+        patch.setattr("ringleaf.kube.pod_request._requested", _fail)
         stage.pod("odd", 4, spec={"nodeName": "a"}, asks={"cpu": "78m"})
-        patch.setattr("ringleaf.kube.world.read_queue", _fail)
+        patch.setattr("ringleaf.kube.queue_store.read_queue", _fail)
         stage.queue("odd", weight=1)
-    stage.world.drop_queues([Gone("", "odd", "")])
+    stage.cache.handlers["queues"].on_delete([Gone("", "odd", "")])
     stage.drop_pod("odd")
-    assert stage.world.next_at is None
+    assert stage.cache.next_at is None
     stage.pod("good", 8)
     assert stage.cycle() == ["bind pod default/good: good on a 01234567"]
 
@@ -475,7 +486,7 @@ def scheduler_of(stage: Stage, log: list[str]) -> Scheduler:
     """A scheduler over *stage* that sends nothing; names of its log lines."""
     api = cast(Api, None)
     found = Scheduler(api, Options(), lambda what, **_facts: log.append(what))
-    found.world = found.teller._world = stage.world  # noqa: SLF001
+    found.cache = found.teller._cache = stage.cache  # noqa: SLF001
     found.decider = stage.decider
     return found
 
@@ -485,14 +496,14 @@ def test_a_standby_logs_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage("a")
     scheduler = scheduler_of(stage, log)
     with monkeypatch.context() as patch:
-        patch.setattr("ringleaf.kube.pods._asked", _fail)
+        patch.setattr("ringleaf.kube.pod_request._requested", _fail)
         stage.pod("odd", 1, asks={"cpu": "79m"})
 
     scheduler._keep_conflicts([], [])  # noqa: SLF001 - as while it stands by
 
     assert log == ["quarantined"]
     assert scheduler.metrics.failures == 1
-    assert stage.world.failures == []
+    assert stage.cache.isolation.failures == []
 
 
 def test_a_binding_that_cannot_be_written_holds_no_chips(
@@ -507,7 +518,7 @@ def test_a_binding_that_cannot_be_written_holds_no_chips(
         with pytest.raises(ZeroDivisionError) as error:
             scheduler._carry_out(said)  # noqa: SLF001 - as in a cycle
 
-    assert [pod.assumed for pod in stage.world.pods.values()] == [None]
+    assert [pod.assumed for pod in stage.cache.pods.values()] == [None]
     assert stage.decider.recover(error.value, stage.now) == [
         Culprit("Job", "default/g")
     ]
@@ -524,12 +535,12 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
     stage.gang("good", 1)
     stage.cycle()
     scheduler = scheduler_of(stage, log)
-    real = vars(Group)["is_half_bound"].fget
+    real = vars(GangState)["is_half_bound"].fget
 
-    def half(group: Group) -> bool:
+    def half(group: GangState) -> bool:
         return bool(1 // 0) if EVIL in group.name else real(group)
 
-    monkeypatch.setattr(Group, "is_half_bound", property(half))
+    monkeypatch.setattr(GangState, "is_half_bound", property(half))
     monkeypatch.setattr(scheduler, "_begin_to_write", lambda: None)
     elector = cast(Elector, SimpleNamespace(identity="me"))
 

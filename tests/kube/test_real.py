@@ -15,7 +15,7 @@ from ringleaf.kube import encode
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import Credentials, load
 from ringleaf.kube.objects import ConfigMap, Pod, QueueObject
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf_testbed.cluster import Testbed
@@ -204,7 +204,7 @@ def test_what_repairs_write_is_for_this_very_object(
                 found = msgspec.json.decode(answer.body, type=Pod).metadata
                 assert (found.annotations or {})["key"] == "value"
             plain = await api.call("GET", f"{pods}/p")
-            record = PodRecord(msgspec.json.decode(plain.body, type=Pod), frozenset())
+            record = PodState(msgspec.json.decode(plain.body, type=Pod), frozenset())
             record.uid, uid = "another", record.uid
             for who in ("another", uid):
                 record.uid = who

@@ -169,7 +169,7 @@ def test_jobs_arrive_one_after_the_other() -> None:
         stage.put_pod(plain)
     stage.cycle()
 
-    kinds = [type(event) for event in stage.world.everything(stage.now)]
+    kinds = [type(event) for event in stage.cache.everything(stage.now)]
 
     first = kinds.index(JobArrived)
     assert kinds[first:].count(JobArrived) == 2
@@ -199,7 +199,7 @@ def endure(stage: Stage, cost_s: float = COST_S) -> tuple[list[str], int]:
             return stage.cycle(), rebuilds
         except ZeroDivisionError as error:
             stage.decider.recover(error, stage.now)
-            stage.world.engine_began(cost_s, stage.now)
+            stage.cache.isolation.engine_began(cost_s, stage.now)
             stage.now += cost_s
     raise AssertionError("it fails again and again")
 
@@ -277,7 +277,7 @@ def test_a_job_is_left_alone_for_longer_than_a_rebuild_takes(
     """Also if it changes all the time."""
     failing_for(monkeypatch, lambda name: name == "default/odd")
     stage = Stage("a")
-    stage.world.engine_began(COST_S, stage.now)
+    stage.cache.isolation.engine_began(COST_S, stage.now)
     stage.gang("odd", 1)
     rebuilds = 0
     for second in range(600):

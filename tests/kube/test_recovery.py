@@ -16,7 +16,7 @@ from ringleaf.engine.event import (
 from ringleaf.framework.instruction import Delete
 from ringleaf.kube import recovery
 from ringleaf.kube.objects import Pod, PodGroup
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.recovery import recovery_of
 from ringleaf.kube.reports import check_code
 from ringleaf.model.fault import (
@@ -35,10 +35,10 @@ from tests.kube.stage import NPU, Plain, Stage, node, pod
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "3"}
 
 
-def record(number: int = 0, **changes: Any) -> PodRecord:  # noqa: ANN401
+def record(number: int = 0, **changes: Any) -> PodState:  # noqa: ANN401
     plain = pod(f"p-{number}", **changes)
     read = msgspec.json.decode(msgspec.json.encode(plain), type=Pod)
-    found = PodRecord(read, frozenset({"ringleaf"}))
+    found = PodState(read, frozenset({"ringleaf"}))
     found.number = number
     return found
 
@@ -161,9 +161,10 @@ def complaints(stage: Stage) -> list[str]:
     """What is told of objects, once and for all that is wrong now."""
     stage.cycle()
     found = [
-        f"{each.kind} {each.name}: {each.message}" for each in stage.world.problems
+        f"{each.kind} {each.name}: {each.message}"
+        for each in stage.cache.problems.unreported
     ]
-    stage.world.problems.clear()
+    stage.cache.problems.unreported.clear()
     return found
 
 
@@ -219,7 +220,7 @@ def test_a_label_that_means_nothing_is_told_once(
 
     assert complaints(stage) == [f"PodGroup g: PodGroup 'default/g': {words}"]
     assert complaints(stage) == []
-    assert stage.world.bad_objects() == {"PodGroup": 1}
+    assert stage.cache.problems.by_kind() == {"PodGroup": 1}
     assert len(stage.bound) == 2
 
 
@@ -243,7 +244,7 @@ def test_what_was_mended_is_told_again_when_it_is_bad_again() -> None:
     assert lines == [1, 0, 1]
     stage.drop_group("g")
     stage.cycle()
-    assert stage.world.known_problems == []
+    assert stage.cache.problems.known == []
 
 
 def test_labels_of_pods_are_told_of_their_podgroup_and_once_for_all() -> None:
@@ -304,11 +305,11 @@ def test_of_a_pod_alone_the_pod_is_told_beside_what_else_is_wrong_with_it() -> N
         plain["metadata"]["annotations"][key] = "nonsense"
     stage.put_pod(plain)
     stage.cycle()
-    assert len(stage.world.known_problems) == 2
+    assert len(stage.cache.problems.known) == 2
     plain["metadata"]["labels"] = {}
     stage.put_pod(plain)
     stage.cycle()
-    (left,) = stage.world.known_problems
+    (left,) = stage.cache.problems.known
     assert "its annotation says 'nonsense'" in left[2]
 
 
@@ -337,7 +338,7 @@ def gang(stage: Stage, labels: dict[str, str], pods: int = 2) -> None:
 
 def ailing(stage: Stage) -> list[tuple[PodFault, ...]]:
     """What is told to be wrong with pods, in the order in which it is."""
-    events = stage.world.events(stage.now)
+    events = stage.cache.events(stage.now)
     return [each.ailments for each in events if isinstance(each, PodFaultsReported)]
 
 
@@ -348,10 +349,10 @@ def changed(stage: Stage, name: str) -> Plain:
 def test_a_job_says_what_it_wants_done_also_while_it_has_no_pods() -> None:
     stage = Stage("a b")
     stage.group("g", 2, labels=RETRIES)
-    (first,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+    (first,) = (e for e in stage.cache.events(0.0) if isinstance(e, JobArrived))
     stage.pod("g-0", 8, "g")
     stage.pod("g-1", 8, "g")
-    (second,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+    (second,) = (e for e in stage.cache.events(0.0) if isinstance(e, JobArrived))
 
     assert first.job.podless
     assert first.job.recovery == second.job.recovery
@@ -362,7 +363,7 @@ def test_pods_alone_that_differ_in_their_labels_alone_are_told_apart() -> None:
     stage = Stage("a b")
     stage.pod("p", 1)
     stage.pod("q", 1, labels={"fault-scheduling": "force"})
-    events = stage.world.events(0.0)
+    events = stage.cache.events(0.0)
     modes = [e.job.recovery.mode for e in events if isinstance(e, JobArrived)]
 
     assert modes == [FaultMode.OFF, FaultMode.FORCE]
@@ -375,7 +376,7 @@ def test_what_a_running_pod_begins_to_say_counts() -> None:
     plain = changed(stage, "p")
     plain["metadata"]["labels"] = {"fault-scheduling": "force"}
     stage.put_pod(plain)
-    (again,) = (e for e in stage.world.events(0.0) if isinstance(e, JobArrived))
+    (again,) = (e for e in stage.cache.events(0.0) if isinstance(e, JobArrived))
 
     assert again.job.recovery.mode is FaultMode.FORCE
     assert again.placements
@@ -386,7 +387,7 @@ def test_a_pod_that_failed_is_told_of_before_it_is_gone() -> None:
     gang(stage, RETRIES)
     stage.ends("g-1", "Failed")
 
-    kinds = [type(e) for e in stage.world.events(stage.now)]
+    kinds = [type(e) for e in stage.cache.events(stage.now)]
 
     assert kinds.index(PodFaultsReported) < kinds.index(PodsGone)
 
@@ -478,11 +479,11 @@ def test_after_a_restart_the_same_pods_ail() -> None:
 
     stage.restart()
 
-    events = stage.world.events(stage.now)
+    events = stage.cache.events(stage.now)
     kinds = [type(e) for e in events if isinstance(e, JobArrived | PodFaultsReported)]
     assert kinds == [JobArrived, PodFaultsReported]
     assert [e.ailments for e in events if isinstance(e, PodFaultsReported)] == before
-    again = stage.world.everything(stage.now)
+    again = stage.cache.everything(stage.now)
     assert [e.ailments for e in again if isinstance(e, PodFaultsReported)] == before
 
 
@@ -511,7 +512,7 @@ def test_a_job_whose_podgroup_stays_returns_unless_it_has_ended(
         else:
             stage.drop_pod(name)
 
-    gone = [e for e in stage.world.events(stage.now) if isinstance(e, JobGone)]
+    gone = [e for e in stage.cache.events(stage.now) if isinstance(e, JobGone)]
 
     assert [(each.job, each.returns) for each in gone] == [("default/g", returns)]
 
@@ -523,7 +524,7 @@ def test_a_job_whose_podgroup_is_gone_does_not_return() -> None:
     for name in ("g-0", "g-1"):
         stage.drop_pod(name)
 
-    gone = [e for e in stage.world.events(stage.now) if isinstance(e, JobGone)]
+    gone = [e for e in stage.cache.events(stage.now) if isinstance(e, JobGone)]
 
     assert [(each.job, each.returns) for each in gone] == [("default/g", False)]
 
@@ -568,7 +569,7 @@ def report(stage: Stage, name: str, code: str = "", **listed: str) -> None:
 
 def told(stage: Stage) -> dict[str, tuple[int, int, int, Down | None]]:
     """Of nodes that changed: faulty, unhealthy, weak chips; why they are down."""
-    events = stage.world.events(stage.now)
+    events = stage.cache.events(stage.now)
     nodes = [n for e in events if isinstance(e, NodesChanged) for n in e.nodes]
     return {n.name: (n.faulty, n.unhealthy, n.weak, n.down) for n in nodes}
 
@@ -586,8 +587,8 @@ def test_chips_that_work_but_not_well() -> None:
     report(stage, "a", Fault=msgspec.json.encode([fault]).decode())
 
     assert told(stage) == {"a": (0, 0, 0b1000, None)}
-    assert stage.world.nodes["a"].node.sub_healthy
-    assert stage.world.nodes["a"].faults == (fault,)
+    assert stage.cache.nodes["a"].node.sub_healthy
+    assert stage.cache.nodes["a"].faults == (fault,)
 
 
 @pytest.mark.parametrize(
@@ -599,12 +600,12 @@ def test_chips_that_work_but_not_well() -> None:
 )
 def test_why_a_node_is_down(name: str, entry: str, down: Down) -> None:
     stage = Stage("a")
-    stage.world.events(0.0)
+    stage.cache.events(0.0)
     text = msgspec.json.encode({entry: {"NodeStatus": "UnHealthy"}}).decode()
     stage.config_map(name, {name: text})
 
     assert told(stage)["a"] == (0, 0, 0, down)
-    assert not stage.world.nodes["a"].node.ready
+    assert not stage.cache.nodes["a"].node.ready
     stage.config_map(name, {name: ""})
     assert told(stage)["a"] == (0, 0, 0, None)
 
@@ -618,15 +619,15 @@ def test_a_node_that_is_not_ready_is_down() -> None:
 def test_d23_a_damaged_report_makes_no_chip_faulty_and_heals_none() -> None:
     stage = Stage("a b")
     report(stage, "a", Unhealthy="Ascend910-1")
-    stage.world.events(0.0)
+    stage.cache.events(0.0)
 
     report(stage, "a", code="0" * 64)
     report(stage, "b", code="0" * 64, Unhealthy="Ascend910-1")
 
     assert told(stage) == {}
-    assert stage.world.nodes["a"].node.unhealthy == 0b10
-    assert stage.world.nodes["b"].node.unhealthy == 0
-    assert stage.world.mismatches == 2
+    assert stage.cache.nodes["a"].node.unhealthy == 0b10
+    assert stage.cache.nodes["b"].node.unhealthy == 0
+    assert stage.cache.reports.mismatches == 2
 
 
 # What the configuration says for jobs that say nothing (decisions D38 and D39).
@@ -703,7 +704,7 @@ def test_d39_a_configuration_that_is_read_again_counts_for_running_jobs() -> Non
     assert stage.cycle(1) == []
 
     stage.conf = defaults(default_fault_scheduling="grace")
-    stage.world.put_conf(stage.conf)
+    stage.cache.reconfigure(stage.conf)
 
     assert stage.cycle(1)[:2] == GRACE
     assert lone["metadata"].get("ownerReferences") is None
@@ -719,7 +720,7 @@ def test_d39_a_new_leader_finishes_what_the_default_began() -> None:
     stage.restart()
     stage.cycle(1)
 
-    assert stage.world.groups["default/g"].doomed
+    assert stage.cache.gangs["default/g"].repair.deleting
 
 
 @pytest.mark.parametrize(
@@ -849,7 +850,7 @@ def test_a_foundation_job_stays_one_when_a_pod_has_ended_well() -> None:
     stage.ends("g-0")
     stage.cycle()
 
-    told = stage.world.groups["default/g"].told
+    told = stage.cache.gangs["default/g"].reported.job
     assert told is not None
     assert (told.replicas, told.job_type) == (3, JobType.FOUNDATION)
 

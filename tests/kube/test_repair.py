@@ -11,10 +11,12 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import PodsEnding, RepairKnown
 from ringleaf.framework.instruction import Delete, PersistRepair, Report
 from ringleaf.kube import names, records
+from ringleaf.kube.handover import RetriesLeft
+from ringleaf.kube.job_reader import NODE_HEARD_S
 from ringleaf.kube.recovery import MAX_RETRIES
+from ringleaf.kube.repair_checkpoints import MOST_DELETED
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.world import MOST_DELETED, NODE_HEARD_S, RetriesLeft
 from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import RepairSettings
@@ -58,7 +60,7 @@ def place(stage: Stage, name: str) -> str:
 
 def deleted(stage: Stage) -> list[str]:
     """The pods that are to be deleted now."""
-    group = stage.world.groups["default/g"].by_number()
+    group = stage.cache.gangs["default/g"].by_number()
     said = [each for each in stage.said if isinstance(each, Delete)]
     return [group[n].name for each in said for n in each.replicas]
 
@@ -185,14 +187,14 @@ def test_what_we_wrote_ourselves_is_no_news_but_what_others_wrote_is() -> None:
     stage = running(PODS_ONLY)
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
     stage.cycle()
-    assert not [e for e in stage.world.events(0.0) if isinstance(e, RepairKnown)]
+    assert not [e for e in stage.cache.events(0.0) if isinstance(e, RepairKnown)]
 
     stage.restart()
-    events = stage.world.events(stage.now)
+    events = stage.cache.events(stage.now)
     (told,) = (e for e in events if isinstance(e, RepairKnown))
     assert told.record.deleted == (1,)
-    assert not [e for e in stage.world.events(0.0) if isinstance(e, RepairKnown)]
-    again = stage.world.everything(stage.now)
+    assert not [e for e in stage.cache.events(0.0) if isinstance(e, RepairKnown)]
+    again = stage.cache.everything(stage.now)
     assert [e for e in again if isinstance(e, RepairKnown)] == [told]
 
 
@@ -202,14 +204,14 @@ def test_a_repair_is_known_of_a_podgroup_without_pods() -> None:
     stage.group("g", 1, phase="Running")
     known(stage, records.write(record))
 
-    events = stage.world.events(9.0)
+    events = stage.cache.events(9.0)
 
     assert [e for e in events if isinstance(e, RepairKnown)] == [
         RepairKnown("default/g", record)
     ]
     stage.records.clear()
     stage.read_records()
-    (over,) = (e for e in stage.world.events(0.0) if isinstance(e, RepairKnown))
+    (over,) = (e for e in stage.cache.events(0.0) if isinstance(e, RepairKnown))
     assert over.record.is_over
 
 
@@ -218,10 +220,10 @@ def test_a_record_that_cannot_be_read_is_told_and_means_nothing() -> None:
     stage.group("g", 1, phase="Running")
     known(stage, "{}")
 
-    events = stage.world.events(0.0)
+    events = stage.cache.events(0.0)
 
     assert not [e for e in events if isinstance(e, RepairKnown)]
-    (problem,) = stage.world.problems
+    (problem,) = stage.cache.problems.unreported
     assert (problem.kind, problem.name) == ("PodGroup", "g")
     assert "the record of its repair cannot be read" in problem.message
 
@@ -291,8 +293,8 @@ def test_what_was_deleted_in_part_is_finished_by_the_next_scheduler() -> None:
     stage.restart()
     stage.cycle()
 
-    group = stage.world.groups["default/g"]
-    doomed = [pod for pod in group.pods.values() if group.is_doomed(pod)]
+    group = stage.cache.gangs["default/g"]
+    doomed = [pod for pod in group.pods.values() if group.was_deleting(pod)]
     assert sorted(pod.name for pod in doomed) == ["g-0", "g-2"]
     ending = stage.engine.view.job_states["default/g"].terminating
     assert ending == {pod.number for pod in doomed}
@@ -304,7 +306,7 @@ def test_what_was_deleted_in_part_is_finished_by_the_next_scheduler() -> None:
         stage.pod(name, 8, "g")
     stage.cycle()
 
-    assert not [pod for pod in group.pods.values() if group.is_doomed(pod)]
+    assert not [pod for pod in group.pods.values() if group.was_deleting(pod)]
     after = stage.bound
     assert (after["g-0"], after["g-2"]) == (before["g-0"], before["g-2"])
     assert after["g-1"].split()[0] != sick
@@ -324,8 +326,8 @@ def test_successors_that_wait_or_run_are_not_doomed() -> None:
     stage.restart()
     stage.cycle()
 
-    group = stage.world.groups["default/g"]
-    doomed = [pod.name for pod in group.pods.values() if group.is_doomed(pod)]
+    group = stage.cache.gangs["default/g"]
+    doomed = [pod.name for pod in group.pods.values() if group.was_deleting(pod)]
     assert doomed == ["g-2"]
 
 
@@ -361,7 +363,7 @@ def test_a_job_that_failed_and_is_not_tried_again_is_over() -> None:
     stage.cycle()
 
     assert deleted(stage) == []
-    assert stage.world.groups["default/g"].told is None
+    assert stage.cache.gangs["default/g"].reported.job is None
 
 
 @pytest.mark.parametrize("times", ["1", "2"])
@@ -377,12 +379,12 @@ def test_d24_a_failure_that_was_counted_before_a_restart_is_not_counted_again(
     stage.restart()
     stage.cycle()
 
-    group = stage.world.groups["default/g"]
-    assert group.record is not None
-    assert group.record.retries_used == 1
+    group = stage.cache.gangs["default/g"]
+    assert group.repair.record is not None
+    assert group.repair.record.retries_used == 1
     assert deleted(stage) == []
-    assert group.told is not None, "who was about to be deleted is deleted"
-    assert all(map(group.is_doomed, group.pods.values()))
+    assert group.reported.job is not None, "who was about to be deleted is deleted"
+    assert all(map(group.was_deleting, group.pods.values()))
 
 
 @LIVES
@@ -395,7 +397,7 @@ def test_a_pod_on_a_node_that_is_gone_is_deleted_at_once(
     before = stage.bound
     stage.drop_node(before["g-1"].split()[0])
     if between is restarts:
-        stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+        stage.now = NODE_HEARD_S + max(p.created for p in stage.cache.pods.values())
     between(stage)
 
     assert "delete at once default/g: 1" in stage.cycle()
@@ -416,12 +418,12 @@ def test_all_pods_of_a_job_are_on_nodes_that_are_gone() -> None:
 
 def test_a_node_may_be_heard_of_after_its_pods() -> None:
     stage = running(PODS_ONLY)
-    stage.now = max(p.created for p in stage.world.pods.values())
+    stage.now = max(p.created for p in stage.cache.pods.values())
     late = stage.nodes.pop(stage.bound["g-1"].split()[0])
     stage.restart()
 
     assert not any("delete" in each for each in stage.cycle())
-    assert stage.world.next_at == stage.now + NODE_HEARD_S
+    assert stage.cache.next_at == stage.now + NODE_HEARD_S
     stage.put_node(late)
     stage.now += NODE_HEARD_S
     assert not any("delete" in each for each in stage.cycle())
@@ -434,7 +436,7 @@ def test_nothing_that_was_written_is_still_to_come() -> None:
     stage.group("g", 1)
     known(stage, records.write(early))
 
-    told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
+    told = [e for e in stage.cache.events(1000.0) if isinstance(e, RepairKnown)]
     sound = Record(since=1000.0, deleted=(0,), deleted_at=1000.0, stuck_at=1000.0)
     assert told == [RepairKnown("default/g", sound)]
 
@@ -445,7 +447,7 @@ def test_nothing_that_was_written_is_older_than_time() -> None:
     stage.group("g", 1)
     known(stage, records.write(old))
 
-    told = [e for e in stage.world.events(1000.0) if isinstance(e, RepairKnown)]
+    told = [e for e in stage.cache.events(1000.0) if isinstance(e, RepairKnown)]
     sound = Record(since=0.0, deleted=(0,), deleted_at=0.0, stuck_at=0.0)
     assert told == [RepairKnown("default/g", sound)]
 
@@ -454,24 +456,24 @@ def test_a_budget_that_is_raised_later_is_not_used_up_by_that() -> None:
     stage = running({"fault-scheduling": "force", "fault-retry-times": "3"})
     uid = stage.groups["g"]["metadata"]["uid"]
     stage.restart()
-    stage.world.put_faults((), {"default/g": RetriesLeft(uid, 3)})
+    stage.cache.handover.put_faults((), {"default/g": RetriesLeft(uid, 3)})
     stage.cycle()
     plain = stage.groups["g"]
     plain["metadata"]["labels"]["fault-retry-times"] = "5"
     stage.put_group(plain)
     stage.cycle()
 
-    assert stage.world.groups["default/g"].record is None
+    assert stage.cache.gangs["default/g"].repair.record is None
 
 
 def test_what_was_to_be_deleted_of_a_podgroup_that_is_gone_is_not() -> None:
     stage = running(PODS_ONLY)
-    (uid, *_others) = stage.world.groups["default/g"].pods
+    (uid, *_others) = stage.cache.gangs["default/g"].pods
     known(stage, records.write(Record(since=1.0, deleted=(0,)), doomed=[uid]))
-    assert stage.world.groups["default/g"].doomed
+    assert stage.cache.gangs["default/g"].repair.deleting
 
     stage.drop_group("g")
-    assert not stage.world.groups["default/g"].doomed
+    assert not stage.cache.gangs["default/g"].repair.deleting
 
 
 # What people write on PodGroups.
@@ -494,7 +496,7 @@ def overwrite(stage: Stage, text: str) -> None:
 
 def told_of(stage: Stage) -> list[str]:
     """What is wrong with PodGroups now."""
-    return [told for kind, _key, told in stage.world.known_problems if kind != "Node"]
+    return [told for kind, _key, told in stage.cache.problems.known if kind != "Node"]
 
 
 @LIVES
@@ -503,15 +505,19 @@ def test_a_record_that_somebody_writes_on_a_podgroup_counts_for_nothing(
     between: Callable[[Stage], None], by: str
 ) -> None:
     stage = running(PODS_ONLY)
-    group = stage.world.groups["default/g"]
+    group = stage.cache.gangs["default/g"]
     overwrite(stage, records.write(EVERYTHING, doomed=group.pods, by=by))
     between(stage)
 
-    events = stage.world.events(stage.now)
+    events = stage.cache.events(stage.now)
 
     assert not [e for e in events if isinstance(e, RepairKnown | PodsEnding)]
-    group = stage.world.groups["default/g"]
-    assert (group.doomed, group.record, told_of(stage)) == (frozenset(), None, [])
+    group = stage.cache.gangs["default/g"]
+    assert (group.repair.deleting, group.repair.record, told_of(stage)) == (
+        frozenset(),
+        None,
+        [],
+    )
 
 
 @LIVES
@@ -521,14 +527,14 @@ def test_what_we_know_of_a_repair_survives_what_is_written_on_the_podgroup(
     stage = running(PODS_ONLY)
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
     stage.cycle()
-    ours = stage.world.groups["default/g"].record
+    ours = stage.cache.gangs["default/g"].repair.record
     assert ours is not None
     gone = deleted(stage)
     for record in (EVERYTHING, replace(EVERYTHING, is_over=True)):
         overwrite(stage, records.write(record))
         between(stage)
         stage.cycle()
-        assert stage.world.groups["default/g"].record == ours
+        assert stage.cache.gangs["default/g"].repair.record == ours
 
     for name in gone:
         stage.drop_pod(name)
@@ -557,7 +563,7 @@ def test_a_repair_of_another_scheduler_means_nothing_to_who_begins() -> None:
     stage.write_record("default/g", records.write(EVERYTHING, by="nobody"))
     stage.restart()
 
-    assert not [e for e in stage.world.events(9.0) if isinstance(e, RepairKnown)]
+    assert not [e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown)]
     assert told_of(stage) == []
 
 
@@ -570,10 +576,10 @@ def test_a_record_on_a_podgroup_is_read_when_records_are_moved() -> None:
     stage.group("h", 1, annotations={names.REPAIR: records.write(EVERYTHING, by="x")})
     stage.read_records(moves=True)
 
-    events = stage.world.events(9.0)
+    events = stage.cache.events(9.0)
 
     assert [e.job for e in events if isinstance(e, RepairKnown)] == ["default/g"]
-    assert [old.job for old in stage.world.old_records] == ["default/g"]
+    assert [old.job for old in stage.cache.checkpoints.old] == ["default/g"]
 
 
 def test_a_record_that_was_moved_counts_before_that_on_the_podgroup() -> None:
@@ -583,11 +589,11 @@ def test_a_record_that_was_moved_counts_before_that_on_the_podgroup() -> None:
     stage.write_record("default/g", records.write(one))
     stage.read_records(moves=True)
 
-    events = stage.world.events(9.0)
+    events = stage.cache.events(9.0)
 
     (told,) = (e for e in events if isinstance(e, RepairKnown))
     assert told.record == one
-    assert stage.world.old_records == []
+    assert stage.cache.checkpoints.old == []
 
 
 def test_a_podgroup_that_comes_after_records_were_moved_is_not_looked_at() -> None:
@@ -595,7 +601,7 @@ def test_a_podgroup_that_comes_after_records_were_moved_is_not_looked_at() -> No
     stage.read_records(moves=True)
     stage.group("g", 1, annotations={names.REPAIR: records.write(EVERYTHING)})
 
-    events = stage.world.events(9.0)
+    events = stage.cache.events(9.0)
 
     assert not [e for e in events if isinstance(e, RepairKnown)]
 
@@ -645,8 +651,8 @@ def test_a_record_of_another_podgroup_of_that_name_counts_for_nothing() -> None:
     stage.records["default/g"] = stage.records["default/g"]._replace(uid="another")
     stage.restart()
 
-    assert not [e for e in stage.world.events(9.0) if isinstance(e, RepairKnown)]
-    assert stage.world.groups["default/g"].record is None
+    assert not [e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown)]
+    assert stage.cache.gangs["default/g"].repair.record is None
 
 
 def test_a_record_may_be_read_before_its_podgroup_is_heard_of() -> None:
@@ -658,7 +664,7 @@ def test_a_record_may_be_read_before_its_podgroup_is_heard_of() -> None:
     stage.cycle()
     stage.put_group(plain)
 
-    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    (told,) = (e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown))
     assert told.record.deleted == (1,)
 
 
@@ -672,7 +678,7 @@ def test_the_record_of_a_job_that_is_gone_is_to_be_removed(
         stage.cycle()
     stage.drop_group("g")
 
-    left = [(each.job, each.uid) for each in stage.world.without_job]
+    left = [(each.job, each.uid) for each in stage.cache.checkpoints.orphaned]
     assert left == [("default/g", "group-g")] * was_repaired
 
 
@@ -704,21 +710,21 @@ def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> Non
     report(stage, place(stage, "g-1").split()[0], "Ascend910-3")
     stage.cycle()
     quiet = stage.conf.quiet
-    stage.world.put_conf(quiet)
+    stage.cache.reconfigure(quiet)
     stage.cycle()
     assert "default/g" in stage.engine.repairs
     more = Record(since=5.0, deleted=(1, 2), deleted_at=6.0)
     stage.write_record("default/g", records.write(more))
     stage.read_records()
-    stage.world.put_conf(stage.conf)
+    stage.cache.reconfigure(stage.conf)
     stage.cycle()
     assert stage.engine.repairs["default/g"].deletion.pods == {1, 2}
 
-    stage.world.put_conf(quiet)
+    stage.cache.reconfigure(quiet)
     stage.cycle()
     stage.records.clear()
     stage.read_records()
-    stage.world.put_conf(stage.conf)
+    stage.cache.reconfigure(stage.conf)
     stage.cycle()
     (over,) = (e for e in stage.heard if isinstance(e, RepairKnown))
     assert over.record.is_over
@@ -735,8 +741,8 @@ def test_who_wants_it_no_longer_loses_no_more_pods_to_a_restart() -> None:
     stage.restart()
     stage.cycle()
 
-    group = stage.world.groups["default/g"]
-    assert not group.doomed
+    group = stage.cache.gangs["default/g"]
+    assert not group.repair.deleting
     assert not stage.engine.view.job_states["default/g"].terminating
     stage.pod("g-1", 8, "g")
     stage.cycle()
@@ -753,7 +759,7 @@ def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
     stage.group("g", 1, phase="Running")
     known(stage, records.write(record))
 
-    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    (told,) = (e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown))
 
     found = told.record
     sizes = {len(found.ailments), len(found.placements), len(found.deleted)}
@@ -772,7 +778,7 @@ def test_d17_where_the_last_pods_of_a_large_job_were_is_not_forgotten() -> None:
     stage.pod("g-0", 8, "g")
     known(stage, records.write(record))
 
-    (told,) = (e for e in stage.world.events(9.0) if isinstance(e, RepairKnown))
+    (told,) = (e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown))
 
     assert {*lost} <= {place.replica for place in told.record.placements}
     assert len(told.record.placements) == MOST_DELETED + 1
@@ -783,10 +789,10 @@ def test_pods_on_a_node_that_cannot_be_read_are_left_alone(*, unread: bool) -> N
     stage = running({"fault-scheduling": "force"})
     where = stage.bound["g-1"].split()[0]
     del stage.nodes[where]
-    stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+    stage.now = NODE_HEARD_S + max(p.created for p in stage.cache.pods.values())
     stage.begin()
     if unread:
-        stage.world.unread_nodes(where, b"")
+        stage.cache.handlers["nodes"].on_unreadable(where, b"")
     stage.read_everything()
     stage.cycle()
 
@@ -797,13 +803,13 @@ def test_pods_on_a_node_that_could_not_be_read_and_is_gone_are_stranded() -> Non
     stage = running({"fault-scheduling": "force"})
     where = stage.bound["g-1"].split()[0]
     del stage.nodes[where]
-    stage.now = NODE_HEARD_S + max(p.created for p in stage.world.pods.values())
+    stage.now = NODE_HEARD_S + max(p.created for p in stage.cache.pods.values())
     stage.begin()
-    stage.world.unread_nodes(where, b"")
+    stage.cache.handlers["nodes"].on_unreadable(where, b"")
     stage.read_everything()
     stage.cycle()
 
-    stage.world.drop_nodes([Gone("", where, f"node-{where}")])
+    stage.cache.handlers["nodes"].on_delete([Gone("", where, f"node-{where}")])
     stage.cycle(later=1)
 
     assert "g-1" in deleted(stage)

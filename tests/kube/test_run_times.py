@@ -313,7 +313,7 @@ def test_a_scheduler_wakes_when_running_times_were_read() -> None:
 
 def test_an_engine_that_failed_before_it_heard_of_running_times_loses_none() -> None:
     stage = Stage("a", conf=LEARNING)
-    stage.world.put_note(RunTimesKnown(SERIES))
+    stage.cache.handover.put_note(RunTimesKnown(SERIES))
     stage.decider.news(stage.now)
 
     stage.decider.begin_anew()
@@ -462,7 +462,7 @@ def test_a_run_whose_pods_are_evicted_does_not_count(
     stage, pods = running(kind)
     job = stage.engine.view.job_states[next(iter(stage.engine.view.job_states))]
     evict(stage.engine.cycle, job, (*range(len(pods)),), "other", "preempt")
-    stage.world.evicted(job.job.name, (*range(len(pods)),))
+    stage.cache.assumed.evict(job.job.name, (*range(len(pods)),))
 
     ends(stage, *pods)
     stage.cycle(1.0)
@@ -585,7 +585,7 @@ def test_what_was_read_is_heard_of_before_jobs_and_by_a_new_engine() -> None:
     series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
     stage.pod("train-1", 8)
 
-    stage.world.put_note(RunTimesKnown((series,)))
+    stage.cache.handover.put_note(RunTimesKnown((series,)))
     stage.cycle()
 
     kinds = [type(each) for each in stage.heard]
@@ -603,10 +603,10 @@ def test_what_was_read_before_counts_once_running_times_are_learnt(conf: Conf) -
     stage = Stage("a", conf=conf)
     series = RunSeries(Similarity.CHIPS, "default", chips=8, steps=(3,) * FEWEST_RUNS)
     stage.pod("train-1", 8)
-    stage.world.put_note(RunTimesKnown((series,)))
+    stage.cache.handover.put_note(RunTimesKnown((series,)))
     stage.cycle()
 
-    stage.world.put_conf(LEARNING)
+    stage.cache.reconfigure(LEARNING)
     stage.cycle()
 
     (state,) = stage.engine.view.job_states.values()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,10 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.findings import Finding
 from ringleaf.kube.objects import NodeObject, Pod, PodGroup
+from ringleaf.kube.pod_store import PODGROUP_WAIT_S
 from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowLoop, ShadowOptions
 from ringleaf.kube.shadowpage import ShadowPage
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.world import GROUP_WAIT_S
 from tests.kube.stage import NPU, Plain, _read, node, pod
 
 REAL = "huawei.com/AscendReal"
@@ -31,8 +31,10 @@ class Show:
         self.pods: dict[str, Plain] = {}
         options = ShadowOptions(patience_s=10.0)
         self.shadow = Shadow(options, lambda: self.now, self.told.append)
-        self.tape = cast("Any", self.shadow.tape)
-        self.tape.put_nodes(_read([node(name) for name in nodes.split()], NodeObject))
+        self.handlers = self.shadow.buffer.handlers
+        self.handlers["nodes"].on_update(
+            _read([node(name) for name in nodes.split()], NodeObject)
+        )
         if begin:
             self.shadow.begin()
 
@@ -49,7 +51,7 @@ class Show:
         """A PodGroup is made."""
         meta = {"name": name, "namespace": "default", "uid": f"group-{name}"}
         plain = {"metadata": meta, "spec": {"minMember": least}, "status": {}}
-        self.tape.put_groups(_read([plain], PodGroup))
+        self.handlers["podgroups"].on_update(_read([plain], PodGroup))
 
     def gang(self, name: str, pods: int, chips: int = 8) -> None:
         """A PodGroup and its pods are made."""
@@ -80,10 +82,10 @@ class Show:
     def ends(self, name: str) -> None:
         """A pod is gone."""
         del self.pods[name]
-        self.tape.drop_pods([Gone("default", name, name)])
+        self.handlers["pods"].on_delete([Gone("default", name, name)])
 
     def _put(self, name: str) -> None:
-        self.tape.put_pods(_read([self.pods[name]], Pod))
+        self.handlers["pods"].on_update(_read([self.pods[name]], Pod))
 
     def later(self, seconds: float = 0.0) -> list[str]:
         """What was found since the last time, in words."""
@@ -250,7 +252,7 @@ def test_a_job_that_waited_there_to_its_end_counts() -> None:
     show.later()
     show.later(11.0)
     show.ends("g-0")
-    show.tape.drop_groups([Gone("default", "g", "group-g")])
+    show.handlers["podgroups"].on_delete([Gone("default", "g", "group-g")])
 
     assert show.later() == ["g: waits-there not-bound"]
     assert show.shadow.findings.summary().jobs == 1
@@ -259,7 +261,7 @@ def test_a_job_that_waited_there_to_its_end_counts() -> None:
 def test_a_pod_that_joins_a_podgroup_late_is_judged_once() -> None:
     show = Show()
     show.pod("p", 8)
-    show.later(GROUP_WAIT_S)
+    show.later(PODGROUP_WAIT_S)
     show.later(11.0)
     assert [*show.shadow.findings.waiting] == ["pod default/p"]
 
@@ -278,13 +280,13 @@ def test_a_pod_that_joins_a_podgroup_late_is_judged_once() -> None:
 def test_a_pod_that_joined_a_podgroup_and_was_never_bound_counts_once() -> None:
     show = Show()
     show.pod("p", 8)
-    show.later(GROUP_WAIT_S)
+    show.later(PODGROUP_WAIT_S)
     show.later(11.0)
     show.join("p", "g")
     show.later(1.0)
     show.later(11.0)
     show.ends("p")
-    show.tape.drop_groups([Gone("default", "g", "group-g")])
+    show.handlers["podgroups"].on_delete([Gone("default", "g", "group-g")])
 
     assert show.later() == ["g: waits-there not-bound"]
     assert show.shadow.findings.summary().jobs == 1
@@ -326,7 +328,7 @@ def test_a_gang_that_was_bound_in_part_before_is_not_judged() -> None:
 def test_chips_are_guessed_on_a_node_that_has_just_come() -> None:
     show = Show("b")
     show.pod("p", 4)
-    show.tape.put_nodes(_read([node("a")], NodeObject))
+    show.handlers["nodes"].on_update(_read([node("a")], NodeObject))
     show.bind("p", "a")
 
     assert show.later(CHIPS_S + 1) == ["p: chips-unsaid"]

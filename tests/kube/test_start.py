@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.event import JobArrived, PodsRun
-from ringleaf.kube.jobs import Group
-from ringleaf.kube.world import World
+from ringleaf.kube.gang_events import GangEvents
+from ringleaf.kube.gang_state import GangState
 from tests.kube.stage import NPU, Plain, Stage, node, pod
 
 LATER = 2_000_000_000.0
@@ -75,11 +75,11 @@ def stage_with(pods: list[Plain]) -> Stage:
 
 def known(stage: Stage) -> dict[str, dict[str, object]]:
     """All that is known of groups."""
-    slots = [name for name in Group.__slots__ if name not in ("pods", "numbers")]
+    slots = [name for name in GangState.__slots__ if name not in ("pods", "numbers")]
     return {
         group.name: {name: getattr(group, name) for name in slots}
         | {"pods": [(pod.number, pod.job) for pod in group.pods.values()]}
-        for group in stage.world.groups.values()
+        for group in stage.cache.gangs.values()
     }
 
 
@@ -95,7 +95,7 @@ def test_a_bound_pod_is_reported_in_short_as_it_is_at_length(
         found.append(short.cycle())
         told += short.heard
 
-    monkeypatch.setattr(World, "_found_bound", lambda *_args: None)
+    monkeypatch.setattr(GangEvents, "found_bound", lambda *_args: None)
     long = stage_with(PODS)
     expected = [long.cycle()]
     wanted = [*long.heard]
@@ -107,19 +107,19 @@ def test_a_bound_pod_is_reported_in_short_as_it_is_at_length(
     assert told == wanted
     assert found == expected
     assert known(short) == known(long)
-    assert short.world.known_problems == long.world.known_problems
-    assert short.world.unready == long.world.unready
-    assert short.world.problems == long.world.problems
+    assert short.cache.problems.known == long.cache.problems.known
+    assert short.cache.gang_events.not_ready == long.cache.gang_events.not_ready
+    assert short.cache.problems.unreported == long.cache.problems.unreported
 
 
 def test_what_is_reported_in_short() -> None:
     stage = stage_with([bound("plain"), bound("web", **OTHER), ending(bound("ending"))])
-    stage.world._tell_nodes([])  # noqa: SLF001 - the nodes are known
+    stage.cache.node_store.changes()  # the nodes are known
 
     short = {
         name
-        for name, group in stage.world.groups.items()
-        if stage.world._found_bound(group, LATER) is not None  # noqa: SLF001
+        for name, group in stage.cache.gangs.items()
+        if stage.cache.gang_events.found_bound(group, LATER) is not None
     }
 
     assert short == {"pod default/plain", "pod default/web"}

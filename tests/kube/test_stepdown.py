@@ -11,7 +11,7 @@ from ringleaf.engine.event import JobGone
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Answer, Unreachable
 from ringleaf.kube.binder import Binder, Bound
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
 from tests.kube.stage import NPU, Stage, node, teller_of
@@ -43,7 +43,7 @@ def newcomer(stage: Stage) -> Books:
     return books(fresh)
 
 
-def sent(_pod: PodRecord, _place: Placement) -> str:
+def sent(_pod: PodState, _place: Placement) -> str:
     """A binding without an answer."""
     return "sent"
 
@@ -107,16 +107,16 @@ def test_who_was_let_in_and_not_told_so_is_not_let_in() -> None:
     stage = Stage("a")
     stage.group("g", 2)
     stage.cycle()
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
 
     stage.step_down()
 
-    assert not stage.world.groups["default/g"].let_in
+    assert not stage.cache.gangs["default/g"].reported.is_admitted
     assert books(stage) == newcomer(stage)
     assert stage.engine.view.job_states["default/g"].phase is Phase.PENDING
     stage.lead()
     stage.cycle()
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
 
 
 def test_who_was_to_be_evicted_and_was_not_asked_runs_on() -> None:
@@ -147,11 +147,11 @@ def test_a_repair_that_was_not_written_down_is_begun_anew() -> None:
     where = stage.bound["g-0"].split()[0]
     stage.put_node(node(where, ready="False"))
     first = [word for word in stage.cycle(60.0) if word.startswith("delete")]
-    record = stage.world.groups["default/g"].record
+    record = stage.cache.gangs["default/g"].repair.record
     del stage.records["default/g"]  # what it wrote never arrived
 
     stage.step_down()
-    known = stage.world.groups["default/g"].record
+    known = stage.cache.gangs["default/g"].repair.record
     stage.lead()
     words = stage.cycle(1.0) + stage.cycle(60.0)  # the brake counts the first one
     again = [word for word in words if word.startswith("delete")]
@@ -221,12 +221,12 @@ def test_nothing_is_left_of_bindings_that_are_given_up(*, begun: bool) -> None:
         stage, api = Stage("a"), Silent()
         plain = stage.pod("p", 8)
         stage.cycle(outcome=sent)
-        record = stage.world.pods[plain["metadata"]["uid"]]
+        record = stage.cache.pods[plain["metadata"]["uid"]]
         assert record.assumed is not None
         item = Bound(record, record.assumed, {})
         binder = Binder(
             api,  # type: ignore[arg-type]
-            stage.world,
+            stage.cache,
             lambda: stage.now,
             done=lambda _pod, _place: None,
             changed=lambda: None,

@@ -202,7 +202,7 @@ def test_a_refusal_is_told_once_and_to_whoever_leads_next() -> None:
     stage.cycle()
     assert deleted(stage) == []
 
-    stage.world.put_conf(DEFAULT)
+    stage.cache.reconfigure(DEFAULT)
     stage.cycle()
 
     assert deleted(stage) == [("pod default/p", (0,), "PodRefused")]
@@ -231,7 +231,7 @@ def test_a_gang_whose_pods_were_all_refused_has_not_ended() -> None:
     stage.cycle()
     teller = teller_of(stage, None, lambda: stage.now)
 
-    status = teller._status(stage.world.groups["default/g"])  # noqa: SLF001
+    status = teller._status(stage.cache.gangs["default/g"])  # noqa: SLF001
 
     assert (status["phase"], status["failed"]) == ("Pending", 0)
 
@@ -259,7 +259,7 @@ class Hands:
         self._scheduler = Scheduler(
             cast(Api, None), Options(), lambda what, **_more: self.said.append(what)
         )
-        self._scheduler.world = stage.world
+        self._scheduler.cache = stage.cache
         self._stage = stage
         monkeypatch.setattr(
             self._scheduler.binder,

@@ -189,10 +189,10 @@ def test_d40_the_scheduler_tells_the_warnings_of_what_it_binds_and_reports(
     stage = under_leaves(TWO)
     gang(stage, pods, LABELS)
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    monkeypatch.setattr(scheduler, "world", stage.world)
+    monkeypatch.setattr(scheduler, "cache", stage.cache)
     monkeypatch.setattr(scheduler, "decider", stage.decider)
     monkeypatch.setattr(scheduler.binder, "bind", lambda _items: None)
-    monkeypatch.setattr(scheduler.teller, "_world", stage.world)
+    monkeypatch.setattr(scheduler.teller, "_cache", stage.cache)
     told: list[tuple[str, str, str]] = []
     monkeypatch.setattr(
         scheduler.teller,

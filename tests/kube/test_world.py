@@ -9,8 +9,9 @@ from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.event import JobArrived, JobGone, PodsGone
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube import records
+from ringleaf.kube.gang_state import NOT_SENT
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
-from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.pod_state import seconds_of
 from ringleaf.kube.reports import check_code
 from ringleaf.kube.watch import Gone
 from ringleaf.model.fault import Record
@@ -168,7 +169,7 @@ def test_nobody_gets_chips_of_a_node_where_nobody_knows_which_are_held() -> None
     stage.pod("p", 1)
 
     assert stage.cycle() == ["waiting pod default/p"]
-    assert [problem.name for problem in stage.world.problems] == ["secret"]
+    assert [problem.name for problem in stage.cache.problems.unreported] == ["secret"]
     plain = stage.pods["default/secret"]
     real = {"huawei.com/AscendReal": "Ascend910-0,Ascend910-1"}
     plain["metadata"]["annotations"] |= real
@@ -228,7 +229,7 @@ def test_d23_a_damaged_report_is_told_once_and_the_last_good_one_stays() -> None
     stage.pod("p", 1)
 
     assert stage.cycle() == ["bind pod default/p: p on a 0"]
-    assert [each.name for each in stage.world.problems] == [
+    assert [each.name for each in stage.cache.problems.unreported] == [
         "cluster-info-device-0",
         test,
     ]
@@ -300,7 +301,7 @@ def test_a_job_that_lost_its_pods_is_admitted_anew_beside_some_new_ones() -> Non
     stage.cycle()
 
     assert [*stage.engine.admitted] == ["default/g"]
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
 
 
 def test_a_podgroup_without_pods_is_let_in() -> None:
@@ -308,7 +309,7 @@ def test_a_podgroup_without_pods_is_let_in() -> None:
     stage.group("g", 1, minResources={NPU: "8"})
 
     assert stage.cycle() == []
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
     stage.pod("g-0", 8, "g")
     assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
 
@@ -475,7 +476,7 @@ def test_who_could_not_be_asked_to_end_runs_on() -> None:
     assert "evict pod default/low: 0" in stage.cycle(later=10)
 
     uid = stage.pods["default/low"]["metadata"]["uid"]
-    stage.world.stayed("pod default/low", uid, stage.now)
+    stage.cache.assumed.not_evicted("pod default/low", uid, stage.now)
     stage.cycle()
     job_state = stage.engine.view.job_states["pod default/low"]
     assert job_state.placements
@@ -497,7 +498,7 @@ def test_a_pod_that_is_asked_to_end_is_not_asked_again_when_its_job_changes(
 
     if refused:
         uid = stage.pods["default/low-0"]["metadata"]["uid"]
-        stage.world.stayed("default/low", uid, stage.now)
+        stage.cache.assumed.not_evicted("default/low", uid, stage.now)
     else:  # the device plugin gave the two pods each other's chips
         for name, own in (("low-0", range(4, 8)), ("low-1", range(4))):
             plain = stage.pods[f"default/{name}"]
@@ -572,7 +573,7 @@ def test_a_queue_that_cannot_be_read_is_told_and_the_last_good_one_stays() -> No
     stage.gang("g", 1, queue="q")
 
     assert stage.cycle() == ["bind default/g: g-0 on a 01234567"]
-    assert len(stage.world.problems) == 2
+    assert len(stage.cache.problems.unreported) == 2
 
 
 # Nodes
@@ -633,7 +634,7 @@ def test_a_node_without_labels_is_told_and_the_rest_goes_on() -> None:
     stage.pod("p")
 
     assert stage.cycle() == ["bind pod default/p: p on a 01234567"]
-    assert [each.name for each in stage.world.problems] == ["bad"]
+    assert [each.name for each in stage.cache.problems.unreported] == ["bad"]
 
 
 # Pods around pods
@@ -667,7 +668,7 @@ def test_a_pod_that_could_not_be_bound_is_tried_a_little_later() -> None:
     stage.cycle(outcome=lambda _pod, _place: "failed")
 
     assert stage.cycle() == []
-    assert stage.world.next_at == stage.now + 0.5
+    assert stage.cache.next_at == stage.now + 0.5
     assert stage.cycle(later=0.5) == ["bind pod default/p: p on a 01234567"]
 
 
@@ -677,9 +678,9 @@ def test_failing_again_takes_longer_and_longer() -> None:
     pauses = []
     for _try in range(9):
         stage.cycle(outcome=lambda _pod, _place: "failed")
-        assert stage.world.next_at is not None
-        pauses.append(stage.world.next_at - stage.now)
-        stage.now = stage.world.next_at
+        assert stage.cache.next_at is not None
+        pauses.append(stage.cache.next_at - stage.now)
+        stage.now = stage.cache.next_at
     assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
     assert pauses[-1] == 30.0
 
@@ -718,8 +719,8 @@ def test_outcomes_of_pods_that_are_gone_are_no_news() -> None:
     plain = stage.pod("p")
     stage.cycle(outcome=lambda _pod, _place: "sent")
     stage.drop_pod("p")
-    stage.world.failed(plain["metadata"]["uid"], stage.now)
-    stage.world.bound(plain["metadata"]["uid"])
+    stage.cache.assumed.forget(plain["metadata"]["uid"], stage.now)
+    stage.cache.assumed.bound(plain["metadata"]["uid"])
 
     assert stage.cycle() == []
     assert stage.heard == [JobGone("pod default/p", ends_run=False)]
@@ -733,7 +734,7 @@ def test_a_gang_bound_in_part_is_known_as_such() -> None:
     stage.pod("g-1", 8, "g")
 
     stage.cycle()
-    group = stage.world.groups["default/g"]
+    group = stage.cache.gangs["default/g"]
     assert group.is_half_bound
     stage.put_node(node("b"))
     assert stage.cycle() == ["bind default/g: g-1 on b 01234567"]
@@ -748,7 +749,7 @@ def test_a_gang_that_ran_whole_is_not_bound_in_part() -> None:
     stage.cycle()
 
     assert isinstance(stage.heard[0], PodsGone)
-    assert not stage.world.groups["default/g"].is_half_bound
+    assert not stage.cache.gangs["default/g"].is_half_bound
 
 
 # Again and again
@@ -760,7 +761,7 @@ def test_hearing_everything_twice_is_hearing_it_once() -> None:
     stage.pod("p", 2)
     stage.cycle()
     stage.cycle()
-    stage.world.put_nodes([])
+    stage.cache.handlers["nodes"].on_update([])
     for plain in stage.pods.values():
         stage.put_pod(plain)
     for plain in stage.nodes.values():
@@ -817,7 +818,7 @@ def test_a_pod_that_is_not_ours_and_not_bound_is_nothing_to_us() -> None:
     stage.put_pod(pod("x", 8, scheduler="other"))
 
     assert stage.cycle() == []
-    assert not stage.world.pods
+    assert not stage.cache.pods
 
 
 def test_a_gang_in_parts_is_completed_whole_or_not_at_all() -> None:
@@ -865,11 +866,11 @@ def test_a_gang_that_lost_all_its_pods_begins_anew() -> None:
     stage.drop_pod("g-0")
     stage.cycle()
 
-    assert not stage.world.groups["default/g"].let_in
+    assert not stage.cache.gangs["default/g"].reported.is_admitted
     plain["status"]["phase"] = "Pending"
     stage.put_group(plain)
     stage.cycle()
-    assert stage.world.groups["default/g"].let_in
+    assert stage.cache.gangs["default/g"].reported.is_admitted
 
 
 def test_unlike_pods_without_tasks_are_roles_with_names() -> None:
@@ -899,7 +900,7 @@ def test_direct_reports_count_where_it_is_configured() -> None:
     stage.pod("p", 1)
 
     assert stage.cycle() == ["bind pod default/p: p on a 1"]
-    stage.world.put_conf(DEFAULT)
+    stage.cache.reconfigure(DEFAULT)
     stage.pod("q", 1)
     assert stage.cycle() == ["bind pod default/q: q on a 0"]
 
@@ -938,14 +939,14 @@ def test_a_job_is_complete_since_its_pods_wait_and_not_for_those_that_run() -> N
     stage = Stage("a b")
     stage.gang("some", 2)
     stage.cycle()
-    group = stage.world.groups["default/some"]
-    first = group.complete_at
-    group.complete_at = 0.0  # they have arrived, says the scheduler
+    group = stage.cache.gangs["default/some"]
+    first = group.binding.complete_since
+    group.binding = NOT_SENT  # they have arrived, says the scheduler
 
     stage.now += 100
     stage.put_group(stage.groups["some"] | {"spec": {"minMember": 1}})
     stage.cycle()
-    unchanged = group.complete_at
+    unchanged = group.binding.complete_since
     stage.drop_pod("some-1")
     stage.cycle()
     stage.pod("some-1", 8, "some")
@@ -953,7 +954,7 @@ def test_a_job_is_complete_since_its_pods_wait_and_not_for_those_that_run() -> N
 
     assert first == 1000.0
     assert unchanged == 0.0
-    assert group.complete_at == 1105.0
+    assert group.binding.complete_since == 1105.0
 
 
 def test_groups_whose_pods_wait_for_something_else_are_known() -> None:
@@ -961,20 +962,20 @@ def test_groups_whose_pods_wait_for_something_else_are_known() -> None:
     stage.group("few", 2)
     stage.pod("few-0", 8, "few")
     stage.cycle()
-    before = [*stage.world.unready]
+    before = [*stage.cache.gang_events.not_ready]
     stage.pod("few-1", 8, "few")
     stage.cycle()
-    between = [*stage.world.unready]
+    between = [*stage.cache.gang_events.not_ready]
     stage.pod("alone", 8, "nothing")
     stage.cycle()
-    lost = [*stage.world.unready]
+    lost = [*stage.cache.gang_events.not_ready]
     stage.drop_pod("alone")
     stage.cycle()
 
     assert before == ["default/few"]
     assert between == []
     assert lost == ["default/nothing"]
-    assert [*stage.world.unready] == []
+    assert [*stage.cache.gang_events.not_ready] == []
 
 
 def test_a_gang_whose_pods_are_there_at_last_is_told_anew_why_it_waits() -> None:
@@ -999,24 +1000,24 @@ def test_what_is_no_longer_wrong_is_not_left_to_be_told() -> None:
     stage.config_map(name, {name: "{"})
     stage.cycle()
     stage.drop_pod("gone")
-    stage.world.drop_maps([Gone("mindx-dl", name, name)])
+    stage.cache.handlers["configmaps"].on_delete([Gone("mindx-dl", name, name)])
     stage.cycle()
-    stage.world.forget_solved()
+    stage.cache.problems.drop_solved()
 
-    assert [each.name for each in stage.world.problems] == ["stays"]
+    assert [each.name for each in stage.cache.problems.unreported] == ["stays"]
     stage.config_map(name, {name: "{"})
-    assert [each.name for each in stage.world.problems] == ["stays", name]
+    assert [each.name for each in stage.cache.problems.unreported] == ["stays", name]
 
 
 def test_what_a_queue_is_said_to_use_is_known_from_its_status() -> None:
     stage = Stage("a")
     status = QueueStatus(allocated={NPU: "8", "cpu": "1"})
     there = QueueObject(Metadata(name="q"), status=status)
-    stage.world.put_queues([there])
+    stage.cache.handlers["queues"].on_update([there])
 
-    assert stage.world.allocated == {"q": (NPU, "cpu")}
-    stage.world.drop_queues([Gone("", "q", "")])
-    assert stage.world.allocated == {}
+    assert stage.cache.queues.allocated == {"q": (NPU, "cpu")}
+    stage.cache.handlers["queues"].on_delete([Gone("", "q", "")])
+    assert stage.cache.queues.allocated == {}
 
 
 def test_a_restart_does_not_change_since_when_a_job_waits() -> None:

@@ -71,8 +71,8 @@ def _are_right(findings: list[Finding], pods: dict[str, Object]) -> None:
     hindsight = Hindsight(leaf_machines(), other_machines())
     checked: Counter[str] = Counter()
     for each in findings:
-        world, job, own = hindsight.look(pods, each)
-        legal = hindsight.is_legal(world, job, own)
+        cache, job, own = hindsight.look(pods, each)
+        legal = hindsight.is_legal(cache, job, own)
         told = f"{each.job}: {each.verdict.value} {each.rule}: {each.why}"
         checked[each.verdict.value] += 1
         if each.verdict is Agreement.RULE:
@@ -83,11 +83,11 @@ def _are_right(findings: list[Finding], pods: dict[str, Object]) -> None:
         if job.block is not None or job.label is not None:
             if each.verdict is Agreement.TIE:
                 ours, theirs = ([p.node for p in s] for s in (each.ours, each.theirs))
-                assert same_ranks(world, job, ours, theirs), told
+                assert same_ranks(cache, job, ours, theirs), told
         elif each.verdict in AGREES:
-            assert hindsight.is_best(world, job, own), told
+            assert hindsight.is_best(cache, job, own), told
         elif each.rule in RANKS:
-            assert not hindsight.is_best(world, job, own), told
+            assert not hindsight.is_best(cache, job, own), told
     assert checked["rule"] > 0, checked
     assert checked["tie"] > 0, checked
     assert checked["better-rank"] > 0, checked

@@ -8,7 +8,7 @@ import pytest
 
 from ringleaf.engine import job_events
 from ringleaf.framework.session import Session
-from ringleaf.kube import world as world_module
+from ringleaf.kube import job_reader
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import load
 from ringleaf.kube.leader import Elector, Terms
@@ -84,7 +84,7 @@ def _is_evil(value: object) -> bool:
 @pytest.mark.parametrize(
     ("where", "name"),
     [
-        pytest.param(world_module, "job_of", id="reading a job"),
+        pytest.param(job_reader, "job_of", id="reading a job"),
         pytest.param(Session, "placing", id="deciding"),
         pytest.param(job_events, "validate", id="hearing of it"),
     ],

@@ -62,8 +62,8 @@ def about(look: Look, state: EngineState) -> str:
     running = sum(bool(each.placements) for each in state.jobs)
     waiting = len(state.jobs) - running
     others = sum(
-        bool(group.reason) and group.told is None
-        for group in look.world.groups.values()
+        bool(group.status.not_ready) and group.reported.job is None
+        for group in look.cache.gangs.values()
     )
     told = (
         f"{so_many(len(state.nodes), 'node')}, {so_many(running, 'job')} that hold "

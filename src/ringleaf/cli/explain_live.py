@@ -39,10 +39,11 @@ from ringleaf.cli.uncreated import (
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.jobs import OUTSIDE, Group
-from ringleaf.kube.look import Look, Observed, podless_words
+from ringleaf.kube.look import Look, ReadOnlyCache, podless_words
 from ringleaf.kube.names import UID
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
@@ -173,8 +174,8 @@ def explain_in(
     as_json: bool,
 ) -> int:
     """The same with the cluster as it was looked at; the exit status."""
-    if node is not None and node not in look.world.nodes:
-        raise BadUse(no_node(node, sorted(look.world.nodes), "cluster"))
+    if node is not None and node not in look.cache.nodes:
+        raise BadUse(no_node(node, sorted(look.cache.nodes), "cluster"))
     asked, groups, waits = _asked(look, target)
     others = _others_words(target, groups, waits)
     found = _Explained(look, asked, top, uncreated)
@@ -191,14 +192,16 @@ def explain_in(
 
 
 def _console(look: Look) -> PeopleConsole:
-    return PeopleConsole(lambda name: known_as(look.world, name))
+    return PeopleConsole(lambda name: known_as(look.cache, name))
 
 
 def _rules(look: Look) -> Any:  # noqa: ANN401 - settings of the core
     return look.engine.view.settings
 
 
-def _asked(look: Look, target: Target) -> tuple[Group, list[Group], list[Group]]:
+def _asked(
+    look: Look, target: Target
+) -> tuple[GangState, list[GangState], list[GangState]]:
     """The group that is explained, all that are meant, and those that are pending."""
     groups = _groups(look, target)
     waits = [group for group in groups if _waits(group)]
@@ -207,28 +210,28 @@ def _asked(look: Look, target: Target) -> tuple[Group, list[Group], list[Group]]
 
 def _names(look: Look, target: Target) -> list[str]:
     """The names of the groups that are meant, in order."""
-    world = look.world
+    cache = look.cache
     if target.kind == "pod":
-        keys = {pod.key: pod.job for pod in world.pods.values()}
+        keys = {pod.key: pod.job for pod in cache.pods.values()}
         return [keys[target.key]] if target.key in keys else []
-    if target.key in world.groups:
+    if target.key in cache.gangs:
         return [target.key]
     return sorted({*_of_job(look, target)})
 
 
-def _groups(look: Look, target: Target) -> list[Group]:
+def _groups(look: Look, target: Target) -> list[GangState]:
     """The groups that are meant, by name."""
-    world, found = look.world, _names(look, target)
+    cache, found = look.cache, _names(look, target)
     if not found:
-        schedulers = " or ".join(sorted(world.schedulers))
-        whose = world.passed_over if isinstance(world, Observed) else {}
+        schedulers = " or ".join(sorted(cache.schedulers))
+        whose = cache.passed_over if isinstance(cache, ReadOnlyCache) else {}
         if target.kind == "pod" and target.key in whose:
             _refuse_pod(target, whose[target.key], schedulers)
         raise BadUse(
             f"there is no {target.kind} {quoted(target.key)} that is scheduled by "
             f"{schedulers}; hint: -n NAMESPACE, --scheduler-name NAME"
         )
-    return [world.groups[name] for name in found]
+    return [cache.gangs[name] for name in found]
 
 
 def _refuse_pod(target: Target, scheduler: str, schedulers: str) -> NoReturn:
@@ -241,28 +244,31 @@ def _refuse_pod(target: Target, scheduler: str, schedulers: str) -> NoReturn:
 
 def _of_job(look: Look, target: Target) -> Iterator[str]:
     """Groups of a job: Volcano's are called by its name and its uid."""
-    for name in look.world.groups:
+    for name in look.cache.gangs:
         space, _slash, own = name.rpartition("/")
         rest = own.removeprefix(target.name)
         if space == target.namespace and rest != own and UID.fullmatch(rest):
             yield name
     if target.kind != "job":
         return
-    for pod in look.world.pods.values():
+    for pod in look.cache.pods.values():
         said = [pod.labels.get(key) for key in JOB_LABELS if pod.ours]
         if pod.namespace == target.namespace and target.name in said:
             yield pod.job
 
 
-def _waits(group: Group) -> bool:
+def _waits(group: GangState) -> bool:
     """Whether pods of a group wait without which it does not run."""
-    if group.told is None:
-        return bool(group.reason)
-    return len(group.placed) < group.told.effective_min and not group.ending
+    if group.reported.job is None:
+        return bool(group.status.not_ready)
+    return (
+        len(group.reported.placed) < group.reported.job.effective_min
+        and not group.reported.ending
+    )
 
 
 def _others_words(
-    target: Target, groups: Sequence[Group], waits: Sequence[Group]
+    target: Target, groups: Sequence[GangState], waits: Sequence[GangState]
 ) -> str:
     if len(groups) == 1:
         return ""
@@ -275,10 +281,10 @@ class _Explained:
     """One group, explained."""
 
     def __init__(
-        self, look: Look, group: Group, top: int, uncreated: Uncreated
+        self, look: Look, group: GangState, top: int, uncreated: Uncreated
     ) -> None:
         self._look, self._group, self._top = look, group, top
-        self.held = group.reason if group.told is None else ""
+        self.held = group.status.not_ready if group.reported.job is None else ""
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
         self._refusal: tuple[float, str] | None = None
@@ -288,21 +294,21 @@ class _Explained:
         self._start: Start | None = None
         self._uncreated = uncreated.words
         self.job: Job | None = None
-        if group.told is None:
+        if group.reported.job is None:
             return
         if _waits(group):
             look.decide()
             if uncreated.pods:
-                look.world.put_pods(uncreated.pods)
+                look.cache.handlers["pods"].on_update(uncreated.pods)
                 look.submit()
             self._starts = group.name in look.binds
-            if isinstance(look.world, Observed):
-                self._refusal = look.world.last_refusal(group)
-        if group.told is None or group.told.podless:
-            self.held = group.reason or podless_words(look, group.name)
+            if isinstance(look.cache, ReadOnlyCache):
+                self._refusal = look.cache.last_refusal(group)
+        if group.reported.job is None or group.reported.job.podless:
+            self.held = group.status.not_ready or podless_words(look, group.name)
             return
         job_state = look.engine.view.job_states.get(group.name)
-        self.job = group.told if job_state is None else job_state.job
+        self.job = group.reported.job if job_state is None else job_state.job
         if job_state is not None and job_state.placements and not self._starts:
             self._ranks = tuple(self._places())
         if job_state is not None and not job_state.placements:
@@ -322,7 +328,7 @@ class _Explained:
         assert job is not None
         if not is_legal(job, session.settings) or job.queue == OUTSIDE:
             return
-        for placement in islice(self._group.placed.values(), MAX_NAMES):
+        for placement in islice(self._group.reported.placed.values(), MAX_NAMES):
             if not placement.chips:
                 continue
             found = look_at(session, job, placement.node)
@@ -373,7 +379,7 @@ class _Explained:
             told["phase"] = str(Phase.INQUEUE)
         if self._refusal is not None:
             told["last-binding"] = {"at": self._refusal[0], "why": self._refusal[1]}
-        told |= {"held": group.reason} if group.reason else {}
+        told |= {"held": group.status.not_ready} if group.status.not_ready else {}
         told |= {"uncreated": self._uncreated} if self._uncreated else {}
         told |= {"repair": self._repair} if self._repair else {}
         if self._start is not None and self._start.told is not None:
@@ -430,8 +436,8 @@ class _Explained:
         if self._uncreated:
             yield self._uncreated
         yield from self._repair_lines()
-        if self._group.reason:
-            yield self._group.reason
+        if self._group.status.not_ready:
+            yield self._group.status.not_ready
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
         if self._start is not None and may_start(outlook.fate):

@@ -15,8 +15,8 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import DeletionsKnown, FaultsKnown
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
-from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.lives import Lives
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.fault import (
     Cause,
     Fault,

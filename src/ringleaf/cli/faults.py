@@ -33,14 +33,8 @@ from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as, spoken
-from ringleaf.kube.lives import (
-    NAME,
-    NAMESPACE,
-    Lives,
-    follow_lives,
-    read_lives,
-)
-from ringleaf.kube.look import Look, Observed, clock, read_world
+from ringleaf.kube.lives import NAME, NAMESPACE, Lives, follow_lives, read_lives
+from ringleaf.kube.look import Look, ReadOnlyCache, clock, read_cache
 from ringleaf.kube.names import UID
 from ringleaf.kube.watch import Reflector
 from ringleaf.report.duration import format_duration
@@ -143,10 +137,10 @@ def show_faults(cluster: ClusterAccess, wanted: FaultQuery, *, as_json: bool) ->
     """Print the faults of a live cluster; the exit status."""
 
     async def question(api: Api, seen: Callable[[int], None]) -> Plain:
-        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
         lives = await read_lives(api)
         wanted.namespace = wanted.namespace or api.credentials.namespace
-        return faults_in(Look(world, clock()), world, lives, wanted)
+        return faults_in(Look(cache, clock()), cache, lives, wanted)
 
     found = ask(cluster, question)
     if as_json:
@@ -156,7 +150,9 @@ def show_faults(cluster: ClusterAccess, wanted: FaultQuery, *, as_json: bool) ->
     return 0
 
 
-def faults_in(look: Look, world: Observed, lives: Lives, wanted: FaultQuery) -> Plain:
+def faults_in(
+    look: Look, cache: ReadOnlyCache, lives: Lives, wanted: FaultQuery
+) -> Plain:
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
     recall(look.engine, lives, look.now)
@@ -165,9 +161,9 @@ def faults_in(look: Look, world: Observed, lives: Lives, wanted: FaultQuery) -> 
     found = wanted.of(found)
     jobs = {job for each in found["faults"] for job in (*each["jobs"], *each["pods"])}
     jobs |= {each["job"] for each in found["repairs"]}
-    names = {job: known_as(world, job) for job in sorted(jobs)}
+    names = {job: known_as(cache, job) for job in sorted(jobs)}
     for fault in found["faults"]:
-        fault["means"] = [spoken(world, line) for line in fault["means"]]
+        fault["means"] = [spoken(cache, line) for line in fault["means"]]
     found["names"] = {job: name for job, name in names.items() if name != job}
     return found | ({"unread": lives.trouble} if lives.trouble else {})
 
@@ -178,9 +174,9 @@ class Followed:
     def __init__(self, wanted: FaultQuery) -> None:
         self._wanted, self._lives = wanted, Lives()
 
-    def told(self, look: Look, world: Observed) -> Plain:
+    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """They as plain values."""
-        return faults_in(look, world, self._lives, self._wanted)
+        return faults_in(look, cache, self._lives, self._wanted)
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
         """They for people, with so many rows of their tables."""

@@ -15,9 +15,9 @@ from ringleaf.cli.output import progress
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.kube.api import Api
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.lives import Lives, read_lives
-from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_world
-from ringleaf.kube.world import World
+from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_cache
 
 _T = TypeVar("_T")
 
@@ -61,8 +61,8 @@ def look_at(cluster: ClusterAccess) -> tuple[Look, str]:
     """The cluster as it is now, and the namespace that is meant without a word."""
 
     async def look(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
-        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
-        return Look(world, clock()), api.credentials.namespace
+        cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
+        return Look(cache, clock()), api.credentials.namespace
 
     return ask(cluster, look)
 
@@ -74,19 +74,19 @@ async def look_with_lives(
 
     Nodes that are set aside and jobs that the brake holds back are known by that alone.
     """
-    world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
-    return recalled(world, await read_lives(api), clock())
+    cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
+    return recalled(cache, await read_lives(api), clock())
 
 
-def recalled(world: World, lives: Lives, now: float) -> Look:
+def recalled(cache: ClusterCache, lives: Lives, now: float) -> Look:
     """A look at *world*, with what was written down of its faults."""
     if lives.trouble:
         warn(
             "quarantined nodes and jobs that wait for the eviction rate limit are not "
             f"known: {lives.trouble}"
         )
-    world.put_faults(lives.faults, {}, lives.deletions)
-    look = Look(world, now)
+    cache.handover.put_faults(lives.faults, {}, lives.deletions)
+    look = Look(cache, now)
     hold_back(look.engine, lives.braked, now)
     return look
 

@@ -117,7 +117,7 @@ def plan_manifests(
         if server_dry_run:
             given = [await _dry_run(api, *one, space) for one in listed]
         look = await look_with_lives(api, cluster, seen)
-        classes = look.world.priority_classes
+        classes = look.cache.priority_classes
         reader = Reader(space, cluster.schedulers, classes, look.now)
         found = submit(look, reader.read(given))
         notes = [*found.notes, *[each async for each in _unspaced(api, listed, reader)]]
@@ -201,14 +201,14 @@ async def _dry_run(
 
 def submit(look: Look, given: Submitted) -> ManifestPlan:
     """What the scheduler would do if *given* came now."""
-    world = look.world
+    cache = look.cache
     _must_be_new(look, given)
     look.decide()
     before = len(look.evicted)
-    world.put_queues(given.queues)
-    world.put_classes(given.classes)
-    world.put_groups(given.groups)
-    world.put_pods(given.pods)
+    cache.handlers["queues"].on_update(given.queues)
+    cache.handlers["priorityclasses"].on_update(given.classes)
+    cache.handlers["podgroups"].on_update(given.groups)
+    cache.handlers["pods"].on_update(given.pods)
     if not given.jobs:
         raise BadManifest("there is no pod in it, want one")
     look.submit()
@@ -217,7 +217,7 @@ def submit(look: Look, given: Submitted) -> ManifestPlan:
 
 
 def _must_be_new(look: Look, given: Submitted) -> None:
-    keys = {pod.key for pod in look.world.pods.values()}
+    keys = {pod.key for pod in look.cache.pods.values()}
     for pod in given.pods:
         if pod.metadata.key in keys:
             raise BadManifest(
@@ -226,7 +226,7 @@ def _must_be_new(look: Look, given: Submitted) -> None:
                 f"-n {pod.metadata.namespace}"
             )
     for group in given.groups:
-        known = look.world.groups.get(group.metadata.key)
+        known = look.cache.gangs.get(group.metadata.key)
         if known is not None and known.podgroup is not None:
             raise BadManifest(
                 f"PodGroup {quoted(group.metadata.key)} is there already; hint: "
@@ -236,11 +236,11 @@ def _must_be_new(look: Look, given: Submitted) -> None:
 
 
 def _outcome(look: Look, name: str) -> PlannedJob:
-    group, engine = look.world.groups.get(name), look.engine
-    held = "" if group is None else group.reason
-    if group is None or group.told is None:
+    group, engine = look.cache.gangs.get(name), look.engine
+    held = "" if group is None else group.status.not_ready
+    if group is None or group.reported.job is None:
         return PlannedJob(name, None, held or "it has no pods")
-    if group.told.podless:
+    if group.reported.job.podless:
         return PlannedJob(name, None, held or podless_words(look, name))
     decision = engine.explain(name)
     job_state = engine.view.job_states.get(name)
@@ -285,8 +285,8 @@ def plain_answer(found: ManifestPlan) -> Plain:
 
 def print_answer(found: ManifestPlan) -> None:
     """Print what would become of a manifest, for people."""
-    world, cluster = found.look.world, found.look.engine.view.cluster
-    console = PeopleConsole(lambda name: known_as(world, name))
+    cache, cluster = found.look.cache, found.look.engine.view.cluster
+    console = PeopleConsole(lambda name: known_as(cache, name))
     decisions = [each.decision for each in found.outcomes if each.decision is not None]
     given = marks(decisions)
     table = new_table("", "job", "product", "wanted", "verdict", "where")
@@ -300,7 +300,7 @@ def print_answer(found: ManifestPlan) -> None:
         there = "" if each.decision is None else where(cluster, each.decision)
         table.add_row(
             Text(letter, style=style),
-            Text(known_as(world, each.name)),
+            Text(known_as(cache, each.name)),
             *about,
             word,
             Text(there),

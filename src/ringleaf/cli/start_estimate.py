@@ -101,7 +101,7 @@ def _unknown_words(names: Sequence[str]) -> str:
 
 def _named(look: Look, name: str) -> str:
     """A job as people know it, and whether its pods are bound."""
-    return repr(known_as(look.world, name)) + " (not bound)" * (name in look.binds)
+    return repr(known_as(look.cache, name)) + " (not bound)" * (name in look.binds)
 
 
 def _predicted(names: Mapping[str, str], told: Plain) -> str:

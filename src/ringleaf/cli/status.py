@@ -24,17 +24,11 @@ from ringleaf.framework.job_state import JobState
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.faultbook import FAULTS
 from ringleaf.kube.jobnames import known_as, spoken
-from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.lives import Lives, read_lives
-from ringleaf.kube.look import (
-    Look,
-    Observed,
-    clock,
-    lease_namespace,
-    read_world,
-)
-from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.look import Look, ReadOnlyCache, clock, lease_namespace, read_cache
+from ringleaf.kube.pod_state import seconds_of
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
@@ -137,10 +131,10 @@ def show_status(cluster: ClusterAccess, lead: Lead, *, as_json: bool) -> int:
     """Print how the cluster stands; the exit status."""
 
     async def question(api: Api, seen: Callable[[int], None]) -> Plain:
-        world = await read_world(api, cluster.schedulers, cluster.conf(), seen)
+        cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
         await lead.read(api)
         lives, now = await read_lives(api), clock()
-        found = status_of(Look(world, now), world, lives)
+        found = status_of(Look(cache, now), cache, lives)
         return found | {"leader": lead.plain(now)}
 
     found = ask(cluster, question)
@@ -151,13 +145,13 @@ def show_status(cluster: ClusterAccess, lead: Lead, *, as_json: bool) -> int:
     return 0
 
 
-def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
+def status_of(look: Look, cache: ReadOnlyCache, lives: Lives = NO_LIVES) -> Plain:
     """How a cluster stands, as plain values; *lives* is what is known of its faults."""
     engine = look.engine
     recall(engine, lives, look.now)
     chips, job_states = engine.view.cluster, engine.view.job_states
     ours = {name: s for name, s in job_states.items() if s.job.queue != OUTSIDE}
-    waiting = list(_waiting(look, world))
+    waiting = list(_waiting(look, cache))
     queues = [
         _queue(look, name, ours.values(), waiting)
         for name in sorted(engine.view.queues)
@@ -165,27 +159,27 @@ def status_of(look: Look, world: Observed, lives: Lives = NO_LIVES) -> Plain:
     found: Plain = {
         "at": whole(look.now),
         "nodes": len(chips),
-        "pods": len(world.pods),
+        "pods": len(cache.pods),
         "products": list(_products(chips)),
         "queues": queues,
         "leaves": list(_leaves(chips)),
         "superpods": list(_superpods(chips)),
         "waiting": waiting,
         "reservations": _reservations(engine, look.now),
-        "short": list(_short(world)),
+        "short": list(_short(cache)),
         "faults": summary_of(look.engine),
         "problems": [*_problems(look), *_untold(lives)],
     }
-    return found | {"names": _names(world, found)}
+    return found | {"names": _names(cache, found)}
 
 
-def _names(world: Observed, found: Plain) -> Plain:
+def _names(cache: ReadOnlyCache, found: Plain) -> Plain:
     """What people call the jobs that are named, where that is something else."""
     told = {each["job"] for key in ("waiting", "short") for each in found[key]}
     told |= {each["job"] for each in found["reservations"]["ended"]}
     for key in ("leaves", "superpods"):
         told |= {job for each in found[key] for job in each["crossed-by"]}
-    known = {job: known_as(world, job) for job in sorted(told)}
+    known = {job: known_as(cache, job) for job in sorted(told)}
     return {job: name for job, name in known.items() if name != job}
 
 
@@ -290,19 +284,21 @@ def _superpods(chips: Chips) -> Iterator[Plain]:
         }
 
 
-def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
+def _waiting(look: Look, cache: ReadOnlyCache) -> Iterator[Plain]:
     """Jobs that wait, the oldest first."""
     job_states, found = look.engine.view.job_states, []
-    for group in world.groups.values():
+    for group in cache.gangs.values():
         job_state = job_states.get(group.name)
-        if group.placed or (group.told is None and not group.reason):
+        if group.reported.placed or (
+            group.reported.job is None and not group.status.not_ready
+        ):
             continue
-        if job_state is None and group.told is not None:
+        if job_state is None and group.reported.job is not None:
             told = look.engine.explain(group.name)
             why = _invalid_words(told) if isinstance(told, Invalid) else ""
         else:
-            why = world.why_of(group)
-        job = group.told
+            why = cache.why_of(group)
+        job = group.reported.job
         created = [pod.created for pod in group.pods.values()]
         since = job.created if job is not None else min(created, default=look.now)
         queue = "" if group.podgroup is None else group.podgroup.spec.queue
@@ -313,7 +309,7 @@ def _waiting(look: Look, world: Observed) -> Iterator[Plain]:
                 "wanted": "" if job is None else job.wanted,
                 "priority": 0 if job is None else job.priority,
                 "since": whole(since),
-                "why": spoken(world, why),
+                "why": spoken(cache, why),
             }
         )
     yield from sorted(found, key=lambda each: (each["since"], each["job"]))
@@ -323,25 +319,25 @@ def _invalid_words(told: Invalid) -> str:
     return f"invalid: {told.problem}" + (f"; hint: {told.hint}" if told.hint else "")
 
 
-def _short(world: Observed) -> Iterator[Plain]:
+def _short(cache: ReadOnlyCache) -> Iterator[Plain]:
     """Gangs that run with fewer pods than they need."""
-    for group in world.groups.values():
-        if group.podgroup is None or not group.placed:
+    for group in cache.gangs.values():
+        if group.podgroup is None or not group.reported.placed:
             continue
         pods = group.pods.values()
         done = sum(pod.succeeded for pod in pods)
-        alive = len(group.placed) - len(group.ending)
+        alive = len(group.reported.placed) - len(group.reported.ending)
         if alive + done < group.need:
             yield {
                 "job": group.name,
                 "running": alive,
                 "needs": group.need,
-                "ending": len(group.ending),
+                "ending": len(group.reported.ending),
             }
 
 
 def _problems(look: Look) -> Iterator[Plain]:
-    for kind, key, message in look.world.known_problems:
+    for kind, key, message in look.cache.problems.known:
         yield {"kind": kind, "object": key.lstrip("/"), "message": message}
     for each in look.reports:
         yield {"kind": "Job", "object": each.job, "message": each.message}

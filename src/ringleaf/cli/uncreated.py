@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.look import Look
 from ringleaf.kube.manifest import PATHS, BadManifest, Reader
 from ringleaf.kube.names import GROUP_NAMES
@@ -33,13 +33,13 @@ class Uncreated(NamedTuple):
 NONE_LACK: Final = Uncreated()
 
 
-async def uncreated_pods(api: Api, look: Look, group: Group) -> Uncreated:
+async def uncreated_pods(api: Api, look: Look, group: GangState) -> Uncreated:
     """The pods of *group* that Volcano has not created yet.
 
     None, if the group has all of its pods, or if no Volcano Job describes them.
     """
     podgroup = group.podgroup
-    if podgroup is None or group.told is None or not group.told.podless:
+    if podgroup is None or group.reported.job is None or not group.reported.job.podless:
         return NONE_LACK
     meta = podgroup.metadata
     owner = next(
@@ -52,8 +52,8 @@ async def uncreated_pods(api: Api, look: Look, group: Group) -> Uncreated:
         return NONE_LACK
     version, kind = VOLCANO_JOB
     what = f"Volcano Job {quoted(f'{meta.namespace}/{owner.name}')}"
-    world = look.world
-    reader = Reader(meta.namespace, world.schedulers, world.priority_classes, look.now)
+    cache = look.cache
+    reader = Reader(meta.namespace, cache.schedulers, cache.priority_classes, look.now)
     try:
         found = reader.read(
             [("its Volcano Job", plain | {"apiVersion": version, "kind": kind})]

@@ -28,7 +28,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.idlenote import IdleNote
 from ringleaf.kube.leader import Lease
 from ringleaf.kube.lives import Lives, follow_lives
-from ringleaf.kube.look import Look, Observed, clock, told
+from ringleaf.kube.look import Look, ReadOnlyCache, clock, told
 from ringleaf.kube.notestore import watch_note
 from ringleaf.kube.recordstore import Stored, watch_records
 from ringleaf.kube.watch import Gone, Reflector
@@ -53,7 +53,7 @@ Plain = dict[str, Any]
 class Show(Protocol):
     """What is shown of a cluster."""
 
-    def told(self, look: Look, world: Observed) -> Plain:
+    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """It as plain values."""
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
@@ -69,9 +69,9 @@ class StatusView:
     def __init__(self) -> None:
         self._lives = Lives()
 
-    def told(self, look: Look, world: Observed) -> Plain:
+    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """It as plain values."""
-        return status_of(look, world, self._lives)
+        return status_of(look, cache, self._lives)
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
         """It for people, with so many rows of its tables."""
@@ -135,12 +135,12 @@ class Watching:
     ) -> None:
         self._lead, self._api, self._show = lead, api, show
         self._heard = clock()
-        self._world = Observed(cluster.schedulers, cluster.conf())
+        self._cache = ReadOnlyCache(cluster.schedulers, cluster.conf())
         self._changed, self._quit = asyncio.Event(), asyncio.Event()
         self._is_new = False
         self.trouble = ""
         self._reflectors = list(
-            reflectors(api, self._world, self._wake, self._in_trouble)
+            reflectors(api, self._cache.handlers, self._wake, self._in_trouble)
         )
         self._lease = Reflector(
             api,
@@ -234,7 +234,7 @@ class Watching:
             return
         if self._is_new or self._status is None:
             self._is_new = False
-            self._status = self._show.told(Look(self._world, now), self._world)
+            self._status = self._show.told(Look(self._cache, now), self._cache)
         shown = self._status | {"leader": self._lead.plain(now)}
         shown |= {"trouble": self.trouble} if self.trouble else {}
         live.update(fitting(self._show, shown, now, live.console), refresh=True)
@@ -250,11 +250,11 @@ class Watching:
         self._changed.set()
 
     def _put_records(self, found: list[Stored]) -> None:
-        self._world.put_records(found)
+        self._cache.checkpoints.put(found)
         self._wake()
 
     def _put_note(self, note: IdleAccountKnown) -> None:
-        self._world.put_note(note)
+        self._cache.handover.put_note(note)
         self._wake()
 
     def _put_lease(self, leases: list[Lease]) -> None:

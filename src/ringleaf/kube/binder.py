@@ -1,7 +1,7 @@
 """Bindings and evictions carried out: many at once, each until its outcome is known.
 
 A request without an answer may have been carried out, so it is asked again and a
-refusal is checked against the pod itself. What fails for good goes back to the world,
+refusal is checked against the pod itself. What fails for good goes back to the cache,
 which lets the engine try again a little later.
 """
 
@@ -14,12 +14,12 @@ import msgspec
 
 from ringleaf.kube import encode, names
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Pod
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.tasks import drain
-from ringleaf.kube.world import World
 from ringleaf.model.placement import Placement
 
 TRIES: Final = 8
@@ -37,7 +37,7 @@ _pod: Final = msgspec.json.Decoder(Pod).decode
 class Bound(NamedTuple):
     """A pod on its way to its node."""
 
-    pod: PodRecord
+    pod: PodState
     placement: Placement
     written: Mapping[str, str]
 
@@ -47,7 +47,7 @@ class Binder:
 
     Args:
         api: The API server.
-        world: Is told of outcomes.
+        cache: Is told of outcomes.
         clock: Seconds since 1970, never backwards.
         done: Is told of every pod that was bound.
         changed: Is called when the world was told something.
@@ -60,16 +60,16 @@ class Binder:
     def __init__(
         self,
         api: Api,
-        world: World,
+        cache: ClusterCache,
         clock: Callable[[], float],
         *,
-        done: Callable[[PodRecord, Placement], None],
+        done: Callable[[PodState, Placement], None],
         changed: Callable[[], None],
         say: Say,
         ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
         workers: int = 32,
     ) -> None:
-        self._api, self._world, self._clock = api, world, clock
+        self._api, self._cache, self._clock = api, cache, clock
         self._done, self._changed, self._say = done, changed, say
         self._ended = ended
         self._queue: deque[Bound] = deque()
@@ -110,16 +110,16 @@ class Binder:
 
     def evict(
         self,
-        pods: Iterable[PodRecord],
+        pods: Iterable[PodState],
         why: str,
-        granted: Callable[[PodRecord, str], None],
+        granted: Callable[[PodState, str], None],
         refused: Callable[[], None] = lambda: None,
     ) -> None:
         """Ask pods to end; *granted* is told of those that do, *refused* of others."""
         for pod in pods:
             self._start(self._evict(pod, why, granted, refused))
 
-    def delete(self, pods: Iterable[PodRecord], *, force: bool = False) -> None:
+    def delete(self, pods: Iterable[PodState], *, force: bool = False) -> None:
         """Delete pods, with their own grace period or without any (*force*)."""
         for pod in pods:
             if (pod.uid, force) not in self._deleting:
@@ -176,7 +176,7 @@ class Binder:
     async def _ask_again(self, item: Bound) -> None:
         """Bind a pod again after a bind with an unknown outcome."""
         await asyncio.sleep(MOST_PAUSE_S)
-        if item.pod.uid in self._world.pods and item.pod.assumed is not None:
+        if item.pod.uid in self._cache.pods and item.pod.assumed is not None:
             self._queue.append(item)
 
     async def _bind_in_order(self, item: Bound) -> None:
@@ -222,7 +222,7 @@ class Binder:
             answer = await self._look(item) or answer
         if answer is not None and answer.ok:
             self.n_bound += 1
-            self._world.bound(pod.uid)
+            self._cache.assumed.bound(pod.uid)
             self._done(pod, item.placement)
             return
         self._not_bound(item, "no answer" if answer is None else _message(answer))
@@ -231,7 +231,7 @@ class Binder:
         self.n_failed += 1
         pod, node = item.pod, item.placement.node
         self._say("bind failed", pod=pod.key, job=pod.job, node=node, why=why, **more)
-        self._world.failed(pod.uid, self._clock(), why)
+        self._cache.assumed.forget(pod.uid, self._clock(), why)
         self._changed()
 
     async def _look(self, item: Bound) -> Answer | None:
@@ -248,16 +248,16 @@ class Binder:
             return Answer(NOT_FOUND, b"another pod has its name")
         if found.spec.node_name == item.placement.node and _is_ours(found, item):
             return answer
-        if found.spec.node_name and pod.uid in self._world.pods:
-            self._world.put_pods([found])
+        if found.spec.node_name and pod.uid in self._cache.pods:
+            self._cache.handlers["pods"].on_update([found])
             self._changed()
         return None
 
     async def _evict(
         self,
-        pod: PodRecord,
+        pod: PodState,
         why: str,
-        granted: Callable[[PodRecord, str], None],
+        granted: Callable[[PodState, str], None],
         refused: Callable[[], None],
     ) -> None:
         """Ask a pod to end; only one that does is told that it is disrupted."""
@@ -273,10 +273,10 @@ class Binder:
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
         refused()
-        self._world.stayed(pod.job, pod.uid, self._clock())
+        self._cache.assumed.not_evicted(pod.job, pod.uid, self._clock())
         self._changed()
 
-    async def _mark(self, pod: PodRecord, why: str) -> None:
+    async def _mark(self, pod: PodState, why: str) -> None:
         """Say on a pod that was asked to end why, as Volcano does."""
         now = self._clock()
         target = "DisruptionTarget", "True", "PreemptionByScheduler"
@@ -288,7 +288,7 @@ class Binder:
         path = encode.pod_path(pod, "status")
         await self._ask("PATCH", path, status, kind=encode.STRATEGIC)
 
-    async def _delete(self, pod: PodRecord, *, force: bool) -> None:
+    async def _delete(self, pod: PodState, *, force: bool) -> None:
         """Delete a pod, and no other of its name, once it is known where it is."""
         try:
             known = self._on_way.get(pod.uid)
@@ -296,12 +296,12 @@ class Binder:
                 await known.wait()
             while not await self._is_deleted(pod, force=force):
                 await asyncio.sleep(REFUSED_S)
-                if pod.uid not in self._world.pods:
+                if pod.uid not in self._cache.pods:
                     break
         finally:
             self._deleting.discard((pod.uid, force))
 
-    async def _is_deleted(self, pod: PodRecord, *, force: bool) -> bool:
+    async def _is_deleted(self, pod: PodState, *, force: bool) -> bool:
         """Ask for the deletion of a pod; a refusal is told once for its job."""
         async with self._leaving:
             path, body = encode.pod_path(pod), encode.deletion(pod, force=force)

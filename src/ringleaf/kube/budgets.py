@@ -13,8 +13,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ringleaf.kube.demand import MAX_REQUIREMENTS, BadPod, read_selector
+from ringleaf.kube.isolation import Isolation
+from ringleaf.kube.label_store import LabelStore
 from ringleaf.kube.objects import Budget
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
+from ringleaf.kube.watch import Gone
 from ringleaf.model.demand import Operator, Selector, selects
 from ringleaf.model.job import Job
 
@@ -109,7 +112,7 @@ class Budgets:
             del self._spaces[namespace]
         return [] if before is None else [before.selector]
 
-    def heeded(self, job: Job, pods: Iterable[PodRecord]) -> Job:
+    def heeded(self, job: Job, pods: Iterable[PodState]) -> Job:
         """*job*, not to be evicted if that would break a budget."""
         listed = [pod for pod in pods if not pod.deleting]
         if not job.preemptable or not listed:
@@ -118,6 +121,36 @@ class Budgets:
         if space is None or _may_go(space, [pod.labels for pod in listed]):
             return job
         return replace(job, preemptable=False)
+
+
+class BudgetStore:
+    """Stores budgets as reflectors tell of them.
+
+    Args:
+        budgets: The budgets of all namespaces.
+        labels: Pods by namespace.
+        isolation: Quarantines budgets that fail to be stored.
+
+    """
+
+    def __init__(
+        self, budgets: Budgets, labels: LabelStore, isolation: Isolation
+    ) -> None:
+        self._budgets, self._labels, self._isolation = budgets, labels, isolation
+
+    def on_update(self, budgets: Iterable[Budget]) -> None:
+        """Store budgets that are new or changed."""
+        self._isolation.store_each("PodDisruptionBudget", budgets, self._store)
+
+    def on_delete(self, gone: Iterable[Gone]) -> None:
+        """Forget budgets that are gone."""
+        for each in gone:
+            self._isolation.forget("PodDisruptionBudget", each)
+            self._labels.mark_selected(each.namespace, self._budgets.drop(each.key))
+
+    def _store(self, budget: Budget) -> None:
+        namespace = budget.metadata.namespace
+        self._labels.mark_selected(namespace, self._budgets.put(budget))
 
 
 def _selector(budget: Budget) -> Selector:

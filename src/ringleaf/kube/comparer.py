@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringleaf.engine.engine import Engine
-from ringleaf.kube.jobs import Group, place_of
-from ringleaf.kube.pods import PodRecord
-from ringleaf.kube.world import World
+from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.gang_members import place_of
+from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.topology import quoted
@@ -23,15 +24,15 @@ JOBS_AT_ONCE: Final = 200
 """Jobs that are compared before others have their turn."""
 
 
-def nodes_that_differ(world: World, engine: Engine) -> Iterator[str]:
+def nodes_that_differ(cache: ClusterCache, engine: Engine) -> Iterator[str]:
     """Nodes of which the engine knows something else; in one line each."""
     cluster = engine.view.cluster
     there = cluster.index.keys()
-    for name in sorted(world.nodes.keys() ^ there):
+    for name in sorted(cache.nodes.keys() ^ there):
         knows = "knows" if name in there else "does not know"
         yield f"the engine {knows} node {quoted(name)}, the API server says otherwise"
     for node in engine.nodes:
-        facts = world.nodes.get(node.name)
+        facts = cache.nodes.get(node.name)
         if facts is not None and _offer(facts.node) != _offer(node):
             yield f"node {quoted(node.name)} is not what its object and reports say"
     held = _held(cluster)
@@ -61,24 +62,26 @@ def _held(cluster: Cluster) -> NDArray[np.uint64]:
 
 
 def jobs_that_differ(
-    world: World, engine: Engine, names: Iterable[str]
+    cache: ClusterCache, engine: Engine, names: Iterable[str]
 ) -> Iterator[str]:
     """What the engine has wrong of jobs; in one line each."""
-    groups, nodes, cluster = world.groups, world.nodes, engine.view.cluster
+    groups, nodes, cluster = cache.gangs, cache.nodes, engine.view.cluster
     for name in names:
         group = groups.get(name)
         if group is not None and not _is_one_pod_in_place(group, nodes, cluster):
-            yield from _job_differs(group, world, cluster)
+            yield from _job_differs(group, cache, cluster)
 
 
-def _is_one_pod_in_place(group: Group, nodes: Container[str], cluster: Cluster) -> bool:
+def _is_one_pod_in_place(
+    group: GangState, nodes: Container[str], cluster: Cluster
+) -> bool:
     """Whether a job is one pod without chips that is where the engine knows it.
 
     Or with chips that it says are its own, and that are not free. Nearly all jobs are,
     so they are looked at in few steps; of any other job nothing is known by this.
     """
     held = cluster.holdings.get(group.name)
-    if held is None or len(held) != 1 or len(group.pods) != 1 or not group.told:
+    if held is None or len(held) != 1 or len(group.pods) != 1 or not group.reported.job:
         return False
     (holding,), (pod,) = held, group.pods.values()
     if pod.assumed is not None or not pod.holds or pod.number != holding.replica:
@@ -90,20 +93,22 @@ def _is_one_pod_in_place(group: Group, nodes: Container[str], cluster: Cluster) 
     return holding.chips == own and not (own and cluster.free.item(holding.node) & own)
 
 
-def strangers(world: World, engine: Engine) -> Iterator[str]:
+def strangers(cache: ClusterCache, engine: Engine) -> Iterator[str]:
     """Jobs that hold something in the books, and of which there is no object."""
     for name in engine.view.cluster.holdings:
-        if isinstance(name, str) and name not in world.groups:
+        if isinstance(name, str) and name not in cache.gangs:
             yield f"job {quoted(name)} holds chips, and is not there"
 
 
-def _job_differs(group: Group, world: World, cluster: Cluster) -> Iterator[str]:
+def _job_differs(
+    group: GangState, cache: ClusterCache, cluster: Cluster
+) -> Iterator[str]:
     held = {
         pod.number: pod
         for pod in group.pods.values()
-        if (pod.holds or pod.assumed is not None) and place_of(pod) in world.nodes
+        if (pod.holds or pod.assumed is not None) and place_of(pod) in cache.nodes
     }
-    if not group.told:  # its pods are set aside, and their nodes give no chips
+    if not group.reported.job:  # its pods are set aside, and their nodes give no chips
         held = {}
     known = {each.replica: each for each in cluster.holdings.get(group.name, ())}
     where = f"job {quoted(group.name)}"
@@ -116,7 +121,7 @@ def _job_differs(group: Group, world: World, cluster: Cluster) -> Iterator[str]:
             yield f"{where}: pod {quoted(pod.name)} {told}"
 
 
-def _pod_differs(pod: PodRecord, holding: Holding | None, cluster: Cluster) -> str:
+def _pod_differs(pod: PodState, holding: Holding | None, cluster: Cluster) -> str:
     node = place_of(pod)
     chips = pod.chips or () if pod.assumed is None else pod.assumed.chips
     if holding is None:

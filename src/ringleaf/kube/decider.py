@@ -23,8 +23,8 @@ from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.state import SchedulerState
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.quarantine import Culprit
-from ringleaf.kube.world import World
 from ringleaf.model.decision import Decision
 
 HANDED: Final = 1000
@@ -56,10 +56,10 @@ class Mind(Protocol):
 
 
 class Decider:
-    """Decides for a world.
+    """Decides for a cache.
 
     Args:
-        world: What there is.
+        cache: What there is.
         conf: The configuration that counts now.
         mind: Makes of an engine what decides.
 
@@ -67,11 +67,11 @@ class Decider:
 
     def __init__(
         self,
-        world: World,
+        cache: ClusterCache,
         conf: Callable[[], Conf],
         mind: Callable[[Engine], Mind] = lambda engine: engine,
     ) -> None:
-        self._world, self._conf, self._make = world, conf, mind
+        self._cache, self._conf, self._make = cache, conf, mind
         self.engine = Engine((), conf=conf())
         self.mind = mind(self.engine)
         self._coming: tuple[Engine, Mind] | None = None
@@ -91,7 +91,7 @@ class Decider:
         It need not have decided everything: what it says is carried out after each
         call, so its state is as the objects are between two slices of a search as well.
         """
-        return not (self.begins_anew or self._world.has_changes)
+        return not (self.begins_anew or self._cache.has_changes)
 
     @property
     def run_times(self) -> RunTimes | None:
@@ -105,22 +105,22 @@ class Decider:
         return self.engine.cycle.reservations.idle.account(now)
 
     def _has_heard(self, kind: type[Event]) -> bool:
-        return not (self.begins_anew or self._world.is_unheard(kind))
+        return not (self.begins_anew or self._cache.handover.is_unreported(kind))
 
     def news(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""
         if self._coming is None:
             last, self._last = self._last, []
-            return [*last, *self._world.events(now)]
+            return [*last, *self._cache.events(now)]
         self._begin()
-        return self._world.everything(now)
+        return self._cache.everything(now)
 
     def recover(self, error: Exception, now: float) -> list[Culprit]:
         """Set aside what *error* is about, and begin anew; what that is."""
         try:
-            quarantine = self._world.quarantine
+            quarantine = self._cache.isolation.quarantine
             found = quarantine.spread(quarantine.blame(error, now), now)
-            self._world.set_aside(found, error)
+            self._cache.isolation.set_aside(found, error)
         finally:
             self.begin_anew()
         return found
@@ -132,7 +132,7 @@ class Decider:
         """
         if self._coming is None:  # else the last one has heard too little
             with suppress(Exception):  # the last one may know nothing any more
-                self._world.carry_over(
+                self._cache.handover.carry_over(
                     self.engine.fault_log.everything,
                     self.engine.deletions,
                     self._notes(),
@@ -157,7 +157,7 @@ class Decider:
         """
         coming = self._coming
         assert coming is not None
-        events = self._world.everything(now)
+        events = self._cache.everything(now)
         conf = next(each for each in events if isinstance(each, ConfChanged))
         events.remove(conf)
         events.insert(0, ConfChanged(conf.conf.quiet))

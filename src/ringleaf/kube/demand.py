@@ -6,9 +6,9 @@ for pods to come is bounded in bytes, and so is what one pod may ask
 (docs/annotations.md, "Limits per object").
 
 NB: Two readings of ours. ``matchFields`` on ``metadata.name`` becomes a requirement on
-a label of that name, which ``ringleaf.kube.nodes`` gives to every node. Labels that
-number the pods of one owner (``PER_POD_LABELS``) are left out: with them no two pods
-would be alike, and selectors do not go by them.
+a label of that name, which ``ringleaf.kube.node_state`` gives to every node. Labels
+that number the pods of one owner (``PER_POD_LABELS``) are left out: with them no two
+pods would be alike, and selectors do not go by them.
 """
 
 import re

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from ringleaf.kube import names
-from ringleaf.kube.nodes import NodeFacts
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.node_state import NodeState
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.placement import Placement
 
 Plain = dict[str, Any]
@@ -27,10 +27,10 @@ MAX_CONDITION: Final = 4096
 
 
 def written(
-    pod: PodRecord,
+    pod: PodState,
     placement: Placement,
     given: Mapping[str, str],
-    facts: NodeFacts,
+    facts: NodeState,
     stamp: int,
 ) -> dict[str, str]:
     """The annotations that go into a pod's Binding.
@@ -58,7 +58,7 @@ def written(
     return found
 
 
-def rank_table(pod: PodRecord, placement: Placement, facts: NodeFacts) -> str:
+def rank_table(pod: PodState, placement: Placement, facts: NodeState) -> str:
     """A pod's part of the rank table, as the device plugin writes it."""
     devices = [
         {
@@ -82,7 +82,7 @@ def rank_table(pod: PodRecord, placement: Placement, facts: NodeFacts) -> str:
     return encode(plain).decode()
 
 
-def binding(pod: PodRecord, node: str, annotations: Mapping[str, str]) -> bytes:
+def binding(pod: PodState, node: str, annotations: Mapping[str, str]) -> bytes:
     """The body of ``POST .../pods/<name>/binding``; it is for this very pod."""
     return encode(
         {
@@ -99,7 +99,7 @@ def binding(pod: PodRecord, node: str, annotations: Mapping[str, str]) -> bytes:
     )
 
 
-def eviction(pod: PodRecord) -> bytes:
+def eviction(pod: PodState) -> bytes:
     """The body of ``POST .../pods/<name>/eviction``; budgets are heeded."""
     return encode(
         {
@@ -111,7 +111,7 @@ def eviction(pod: PodRecord) -> bytes:
     )
 
 
-def deletion(pod: PodRecord, *, force: bool) -> bytes:
+def deletion(pod: PodState, *, force: bool) -> bytes:
     """The body of ``DELETE .../pods/<name>``; it is for this very pod."""
     options: Plain = {"apiVersion": "v1", "kind": "DeleteOptions"}
     options["preconditions"] = {"uid": pod.uid}
@@ -125,7 +125,7 @@ def annotated(uid: str, annotations: Mapping[str, str | None]) -> bytes:
     return encode({"metadata": {"uid": uid, "annotations": annotations}})
 
 
-def pod_path(pod: PodRecord, what: str = "") -> str:
+def pod_path(pod: PodState, what: str = "") -> str:
     """The path of a pod, or of a part of it."""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
     return f"{path}/{what}" if what else path

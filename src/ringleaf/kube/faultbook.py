@@ -41,10 +41,12 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
-from ringleaf.kube.jobs import Group, uids_of
-from ringleaf.kube.nodes import NodeFacts
+from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.handover import RetriesLeft
+from ringleaf.kube.jobs import uids_of
+from ringleaf.kube.node_state import NodeState
 from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.world import RetriesLeft, World
 from ringleaf.model.fault import Cause, Deletion, Fault
 from ringleaf.model.mask import chips_of
 
@@ -114,7 +116,7 @@ class Faultbook:
 
     Args:
         api: The API server.
-        world: What there is.
+        cache: What there is.
         faults: The faults that the engine knows.
         clock: Seconds since 1970.
         say: Writes a line of the log.
@@ -127,7 +129,7 @@ class Faultbook:
     def __init__(
         self,
         api: Api,
-        world: World,
+        cache: ClusterCache,
         faults: Callable[[], Iterable[Fault]],
         clock: Callable[[], float],
         say: Callable[..., None],
@@ -136,7 +138,7 @@ class Faultbook:
         braked: Callable[[], Iterable[str]] = tuple,
         deletions: Callable[[], Iterable[Deletion]] = tuple,
     ) -> None:
-        self._api, self._world, self._faults = api, world, faults
+        self._api, self._cache, self._faults = api, cache, faults
         self._clock, self._say, self._changed = clock, say, changed
         self._braked, self._deletions = braked, deletions
         self._wakes = {FAULTS: asyncio.Event(), REASONS: asyncio.Event()}
@@ -166,9 +168,9 @@ class Faultbook:
         if any(map(_matters, events)) or any(map(_is_of_faults, instructions)):
             self._wakes[FAULTS].set()
 
-    def rescheduled(self, group: Group, cause: str) -> None:
+    def rescheduled(self, group: GangState, cause: str) -> None:
         """Pods of a job are deleted, because of what is remembered of it."""
-        record = group.record
+        record = group.repair.record
         if record is None or cause not in tuple(Cause):
             return
         key = record.since, (record.scope, record.ailments)
@@ -209,7 +211,7 @@ class Faultbook:
             known = {k: RetriesLeft(each.uid, each.times) for k, each in left.items()}
             deleted = _read(data.get(DELETED, ""), list[Deletion]) or []
             told = [each for each in deleted if each.at >= 0 and each.pods > 0]
-            self._world.put_faults(lives, known, told)
+            self._cache.handover.put_faults(lives, known, told)
         else:
             found = _read(data.get(RECORDS, ""), dict[str, History]) or {}
             own = self._histories if self._writes else {}
@@ -326,7 +328,7 @@ class Faultbook:
     def _fault_nodes(self) -> list[dict[str, Any]]:
         """Nodes with faults, and since when they have these."""
         now, found = int(self._clock()), {}
-        for name, facts in self._world.nodes.items():
+        for name, facts in self._cache.nodes.items():
             entry = fault_node(facts)
             if entry is not None:
                 before = self._since.get(name)
@@ -341,10 +343,16 @@ class Faultbook:
         Those come first that have not failed yet.
         """
         whole, spent = dict[str, _Left](), dict[str, _Left]()
-        for group in self._world.groups.values():
-            retries = 0 if group.told is None else group.told.recovery.retries
+        for group in self._cache.gangs.values():
+            retries = (
+                0 if group.reported.job is None else group.reported.job.recovery.retries
+            )
             if retries and group.podgroup is not None:
-                used = 0 if group.record is None else group.record.retries_used
+                used = (
+                    0
+                    if group.repair.record is None
+                    else group.repair.record.retries_used
+                )
                 uid = uids_of(group.podgroup)[0]
                 found = spent if used else whole
                 found[group.name] = _Left(uid, max(0, retries - used))
@@ -358,7 +366,7 @@ def _is_of_faults(each: Instruction) -> bool:
     return isinstance(each, Delete | PersistRepair | Repaired)
 
 
-def fault_node(facts: NodeFacts) -> dict[str, Any] | None:
+def fault_node(facts: NodeState) -> dict[str, Any] | None:
     """What is written of a node with faults; None of one without."""
     node = facts.node
     prefix = node.product.chip_prefix

@@ -10,7 +10,7 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -26,17 +26,19 @@ from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.framework.instruction import Bind, Evict, Instruction, Report
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.event_handler import Handler
+from ringleaf.kube.gang_members import NOT_BOUND
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.idlenote import IdleNote
-from ringleaf.kube.jobs import NOT_BOUND, Group
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
 from ringleaf.kube.notestore import Note, NoteStore
 from ringleaf.kube.objects import Condition, Pod
-from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.pod_state import seconds_of
 from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.runtimenote import RunTimeNote
 from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
-from ringleaf.kube.world import World
 
 PATIENCE_S: Final = 5.0
 """How long an API server may be silent or in trouble before that is the answer."""
@@ -55,8 +57,8 @@ class Trouble(Exception):  # noqa: N818 - it reads as what happened
     """The cluster cannot be looked at: one line that says what and why."""
 
 
-class Observed(World):
-    """A world that also keeps what the scheduler has said of pods that wait."""
+class ReadOnlyCache(ClusterCache):
+    """A cache that also keeps what the scheduler has written on pods that wait."""
 
     def __init__(
         self, schedulers: Iterable[str] = SCHEDULERS, conf: Conf = DEFAULT
@@ -67,13 +69,14 @@ class Observed(World):
         self._why_at: dict[str, float] = {}
         """When that was said."""
         self.passed_over: dict[str, str] = {}
-        """Pods that hold nothing and are not ours: whose they are, by key."""
+        """Pods that hold nothing and are not ours: key -> their scheduler's name."""
+        self._store = self.handlers["pods"]
+        mine = Handler(self._pods_updated, self._pods_deleted, *self._store[2:])
+        self.handlers = {**self.handlers, "pods": mine}
 
-    def put_pods(self, pods: Iterable[Pod]) -> None:
-        """Pods are new or changed."""
-        listed = list(pods)
-        super().put_pods(listed)
-        for pod in listed:
+    def _pods_updated(self, pods: Sequence[Pod]) -> None:
+        self._store.on_update(pods)
+        for pod in pods:
             known = pod.metadata.uid in self.pods
             if known:
                 self.passed_over.pop(pod.metadata.key, None)
@@ -86,11 +89,9 @@ class Observed(World):
             else:
                 self._drop_why(uid)
 
-    def drop_pods(self, gone: Iterable[Gone]) -> None:
-        """Pods are gone."""
-        listed = list(gone)
-        super().drop_pods(listed)
-        for each in listed:
+    def _pods_deleted(self, gone: Sequence[Gone]) -> None:
+        self._store.on_delete(gone)
+        for each in gone:
             self._drop_why(each.uid)
             self.passed_over.pop(each.key, None)
 
@@ -98,7 +99,7 @@ class Observed(World):
         self.why.pop(uid, None)
         self._why_at.pop(uid, None)
 
-    def last_refusal(self, group: Group) -> tuple[float, str] | None:
+    def last_refusal(self, group: GangState) -> tuple[float, str] | None:
         """When a pod of a group was last not bound, and why; None if that is unknown.
 
         Of several pods the one that was said of last.
@@ -110,13 +111,13 @@ class Observed(World):
         ]
         return max(found, default=None)
 
-    def why_of(self, group: Group) -> str:
+    def why_of(self, group: GangState) -> str:
         """Why a group is pending, as the world or the scheduler says; empty if unknown.
 
         The condition of its PodGroup, or else of its first pod that has one.
         """
-        if group.reason:
-            return group.reason
+        if group.status.not_ready:
+            return group.status.not_ready
         given = [self.why[uid] for uid in group.pods if uid in self.why]
         if given:
             return given[0]
@@ -139,14 +140,14 @@ class Look:
     """A cluster as it is now.
 
     Args:
-        world: Its objects.
+        cache: Its objects.
         now: When that was, in seconds since 1970.
 
     """
 
-    def __init__(self, world: World, now: float) -> None:
-        self.world, self.now = world, now
-        self.events = sorted(world.everything(now), key=_waits)
+    def __init__(self, cache: ClusterCache, now: float) -> None:
+        self.cache, self.now = cache, now
+        self.events = sorted(cache.everything(now), key=_waits)
         """Everything, as an engine hears it: jobs that wait come last."""
         self.conf = next(e.conf for e in self.events if isinstance(e, ConfChanged))
         self._engine: Engine | None = None
@@ -182,7 +183,7 @@ class Look:
         cycle, job_states = engine.cycle, engine.view.job_states
         rejected = [
             job_states[group.name]
-            for group in self.world.groups.values()
+            for group in self.cache.gangs.values()
             if group.name in cycle.pending.unadmitted
             and group.podgroup is not None
             and group.podgroup.status.phase == "Inqueue"
@@ -195,7 +196,7 @@ class Look:
 
     def submit(self) -> None:
         """Let it hear what was put into the world since."""
-        events = self.world.events(self.now)
+        events = self.cache.events(self.now)
         self._heed(self.engine.handle_all(events, self.now))
 
     def _heed(self, said: Iterable[Instruction]) -> None:
@@ -227,19 +228,19 @@ def _quiet(event: Event) -> Event:
     return ConfChanged(event.conf.quiet) if isinstance(event, ConfChanged) else event
 
 
-async def read_world(
+async def read_cache(
     api: Api,
     schedulers: Iterable[str] = SCHEDULERS,
     conf: Conf = DEFAULT,
     seen: Callable[[int], None] = lambda _objects: None,
-) -> Observed:
-    """All objects that count, in a world. Raises ``Trouble``.
+) -> ReadOnlyCache:
+    """All objects that count, in a cache. Raises ``Trouble``.
 
     *seen* is told how many objects there are so far.
     """
-    world = Observed(schedulers, conf)
+    cache = ReadOnlyCache(schedulers, conf)
     wake, troubles = asyncio.Event(), _Troubles()
-    listed = list(reflectors(api, world, wake.set, troubles.note))
+    listed = list(reflectors(api, cache.handlers, wake.set, troubles.note))
     gc.disable()  # what is read stays
     tasks = [asyncio.create_task(each.run(), name=each.path) for each in listed]
     try:
@@ -256,20 +257,20 @@ async def read_world(
         await asyncio.gather(*tasks, return_exceptions=True)
         gc.freeze()
         gc.enable()
-    await _read_records(api, world)
-    return world
+    await _read_records(api, cache)
+    return cache
 
 
-async def _read_records(api: Api, world: World) -> None:
+async def _read_records(api: Api, cache: ClusterCache) -> None:
     """Read what is repaired, where the scheduler has its Lease, as far as one may."""
     namespace = await lease_namespace(api, LEASE) or LEASE_NAMESPACE
     store = RecordStore(api, namespace, _silent)
     found = await store.read(lambda: True)
     if found is not None:
-        world.put_records(found)
+        cache.checkpoints.put(found)
     notes: tuple[Note, ...] = (
-        RunTimeNote(RunTimes, world.put_note),
-        IdleNote(IdleAccount, world.put_note),
+        RunTimeNote(RunTimes, cache.handover.put_note),
+        IdleNote(IdleAccount, cache.handover.put_note),
     )
     for note in notes:
         await NoteStore(api, namespace, note, _silent).read()

@@ -3,7 +3,7 @@
 What the API server fills in is filled in here: namespace, priority, the name of the
 scheduler. What controllers make of a Volcano Job, a Job, a Deployment or a StatefulSet
 is made here too, as far as it matters for scheduling. How it is understood then is the
-business of the world, as always.
+business of the cache, as always.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,9 +17,9 @@ from msgspec import Struct, field
 from ringleaf.kube import names
 from ringleaf.kube.demand import BadPod, requests_of
 from ringleaf.kube.objects import Pod, PodGroup, PriorityClass, QueueObject
+from ringleaf.kube.pod_store import PODGROUP_WAIT_S, VOLCANO
 from ringleaf.kube.quantity import BadQuantity, resources, whole_number
 from ringleaf.kube.queues import read_queue
-from ringleaf.kube.world import GROUP_WAIT_S, VOLCANO
 from ringleaf.model.topology import quoted
 
 Plain = dict[str, Any]
@@ -217,7 +217,7 @@ class Reader:
         grouped = said.get(names.GROUP_NAMES[0]) or said.get(names.GROUP_NAMES[1])
         if spec["schedulerName"] == VOLCANO and not grouped:
             # By then Volcano's controller would have made a group of it.
-            meta["creationTimestamp"] = _written(self._now - GROUP_WAIT_S)
+            meta["creationTimestamp"] = _written(self._now - PODGROUP_WAIT_S)
         if len(self.found.pods) >= MAX_PODS:
             raise BadManifest(f"{path}: more than {MAX_PODS} pods, want fewer")
         meta["uid"] = f"submitted-{len(self.found.pods)}-{name}"

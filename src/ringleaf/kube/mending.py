@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -22,15 +24,16 @@ from ringleaf.framework.instruction import (
 from ringleaf.kube import encode, names, records
 from ringleaf.kube.api import Answer, Api, Unreachable
 from ringleaf.kube.binder import CONFLICT, FORBIDDEN, NOT_FOUND, Binder
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.jobs import Group
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.objects import PodGroup
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.recordstore import RecordStore, Stored
+from ringleaf.kube.recovery import fault_mode
 from ringleaf.kube.resetconfig import ResetConfig
 from ringleaf.kube.tasks import drain
 from ringleaf.kube.teller import VOLCANO, Teller
-from ringleaf.kube.world import World
 from ringleaf.model.fault import Down, FaultMode, Record
 
 Mending = Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired
@@ -53,7 +56,7 @@ Say = Callable[..., None]
 class _Note(NamedTuple):
     """The record that is to be written; nothing is None."""
 
-    group: Group
+    group: GangState
     podgroup: PodGroup
     record: Record | None
 
@@ -71,14 +74,14 @@ class _Move(NamedTuple):
 
 
 class _Deletion(NamedTuple):
-    pods: list[PodRecord]
+    pods: list[PodState]
     force: bool
 
 
 class _Pointing(NamedTuple):
     """What is to be written on a pod; nothing is None."""
 
-    pod: PodRecord
+    pod: PodState
     status: str | None
 
 
@@ -99,7 +102,7 @@ class Mender:
 
     Args:
         api: The API server.
-        world: What there is.
+        cache: What there is.
         binder: Deletes pods.
         teller: Tells people.
         book: What is kept of faults for others, and for the next of us.
@@ -113,7 +116,7 @@ class Mender:
     def __init__(
         self,
         api: Api,
-        world: World,
+        cache: ClusterCache,
         binder: Binder,
         teller: Teller,
         book: Faultbook,
@@ -123,7 +126,7 @@ class Mender:
         say: Say,
         ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
     ) -> None:
-        self._api, self._world, self._binder = api, world, binder
+        self._api, self._cache, self._binder = api, cache, binder
         self._teller, self._book, self._say = teller, book, say
         self._store = store
         self._resets = ResetConfig(api, clock, say)
@@ -138,7 +141,7 @@ class Mender:
 
     def carry_out(self, each: Mending) -> None:
         """Do what is instructed, after what was instructed before for its job."""
-        group = self._world.groups.get(each.job)
+        group = self._cache.gangs.get(each.job)
         if group is None:
             self._doomed.pop(each.job, None)
             return
@@ -174,17 +177,17 @@ class Mender:
         """Return when nothing is left to be done."""
         await drain(self._tasks)
 
-    def _remember(self, group: Group, record: Record | None) -> None:
+    def _remember(self, group: GangState, record: Record | None) -> None:
         if group.podgroup is None:
             return  # a pod alone, or the PodGroup was deleted
         if record is None or record.is_over:
             self._doomed.pop(group.name, None)
-        self._world.remembered(group.name, record)
+        self._cache.checkpoints.set(group.name, record)
         self._then(group.name, _Note(group, group.podgroup, record))
 
     def remove_records(self) -> None:
         """Remove the records of jobs that are gone."""
-        gone, self._world.without_job = self._world.without_job, []
+        gone, self._cache.checkpoints.orphaned = self._cache.checkpoints.orphaned, []
         for stored in gone:
             self._then(stored.job, _Removal(stored))
 
@@ -192,7 +195,7 @@ class Mender:
         """Move records from PodGroups, once; later remove those of no job."""
         if not self._store.is_read:
             return  # we may not
-        old, self._world.old_records = self._world.old_records, []
+        old, self._cache.checkpoints.old = self._cache.checkpoints.old, []
         for stored in old:
             self._then(stored.job, _Move(stored))
         while any(each.job in self._lines for each in old):  # noqa: ASYNC110 - rare
@@ -206,30 +209,37 @@ class Mender:
 
     def _is_of_no_use(self, stored: Stored) -> bool:
         """Whether a record is of a job that is gone, or was written too late."""
-        group = self._world.groups.get(stored.job)
+        group = self._cache.gangs.get(stored.job)
         podgroup = None if group is None else group.podgroup
         if group is None or podgroup is None or podgroup.metadata.uid != stored.uid:
             return True
-        is_ours = records.writer_of(stored.text) in ("", *self._world.schedulers)
-        return is_ours and group.record is None
+        is_ours = records.writer_of(stored.text) in ("", *self._cache.schedulers)
+        return is_ours and group.repair.record is None
 
-    def finish(self, group: Group) -> None:
+    def finish(self, group: GangState) -> None:
         """Delete the pods that the previous leader was about to delete."""
-        pods = [p for p in group.pods.values() if group.is_doomed(p) and not p.deleting]
-        if not pods or group.is_finished or group.told is None or group.is_outside:
+        pods = [
+            p for p in group.pods.values() if group.was_deleting(p) and not p.deleting
+        ]
+        if (
+            not pods
+            or group.repair.is_resumed
+            or group.reported.job is None
+            or group.status.outside_canary
+        ):
             return
-        group.is_finished = True
-        force = self._world.mode_of(group.told) is FaultMode.FORCE
+        group.repair = replace(group.repair, is_resumed=True)
+        force = fault_mode(group.reported.job, self._cache.conf) is FaultMode.FORCE
         self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
         for pod in pods:
             self._doom(group, [pod], force=force or self._is_lost(pod))
 
-    def _is_lost(self, pod: PodRecord) -> bool:
+    def _is_lost(self, pod: PodState) -> bool:
         """Whether no kubelet can end a pod: its node is gone or down."""
-        facts = self._world.nodes.get(pod.node)
+        facts = self._cache.nodes.get(pod.node)
         return facts is None or facts.node.down is Down.NOT_READY
 
-    def _delete(self, group: Group, each: Delete) -> None:
+    def _delete(self, group: GangState, each: Delete) -> None:
         if group.podgroup is None and not group.is_alone:
             return  # the PodGroup was deleted
         numbered = group.by_number()
@@ -243,13 +253,13 @@ class Mender:
         self._book.rescheduled(group, each.cause)
         self._doom(group, pods, force=each.force)
 
-    def _doom(self, group: Group, pods: list[PodRecord], *, force: bool) -> None:
+    def _doom(self, group: GangState, pods: list[PodState], *, force: bool) -> None:
         """Delete pods; what is written before that says that they are about to be."""
         if group.podgroup is not None:
             self._doomed.setdefault(group.name, set()).update(pod.uid for pod in pods)
         self._then(group.name, _Deletion(pods, force))
 
-    def _point(self, group: Group, each: ReportFaultyPods) -> None:
+    def _point(self, group: GangState, each: ReportFaultyPods) -> None:
         """Mark faulty pods, and unmark pods that have recovered.
 
         The platform that deletes the pods reads the mark.
@@ -272,15 +282,19 @@ class Mender:
                 )
                 self._then(group.name, _Pointing(pod, status))
 
-    def _repaired(self, group: Group, record: Record, told: str) -> None:
+    def _repaired(self, group: GangState, record: Record, told: str) -> None:
         self._say("repaired", job=group.name, pods=len(record.deleted))
         self._teller.on_group(group, "Repaired", told)
-        job = group.told
+        job = group.reported.job
         if job is not None and job.recovery.pods_only and not job.recovery.process:
             self._reset(group, record=record)
 
     def _reset(
-        self, group: Group, *, record: Record | None = None, exits: bool | None = None
+        self,
+        group: GangState,
+        *,
+        record: Record | None = None,
+        exits: bool | None = None,
     ) -> None:
         if group.podgroup is None:
             return
@@ -368,7 +382,7 @@ class Mender:
         group = note.group
         doomed = sorted(self._doomed.get(group.name, set()) & group.pods.keys())
         most = records.MOST_BYTES
-        text = records.write(note.record, most, doomed, self._world.name)
+        text = records.write(note.record, most, doomed, min(self._cache.schedulers))
         if note.record.placements and not records.has_places(text):
             why = f"it has more than {most} bytes: where pods are is left out"
             self._say("repair written in part", job=group.name, why=why)

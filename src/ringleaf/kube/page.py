@@ -35,11 +35,11 @@ from ringleaf.kube.catalogue import (
     Kind,
     Metric,
 )
-from ringleaf.kube.jobs import OUTSIDE
 from ringleaf.kube.metrics import NO_ANSWER, Histogram
-from ringleaf.kube.pods import seconds_of
+from ringleaf.kube.pod_state import seconds_of
 from ringleaf.kube.quarantine import KINDS as QUARANTINED
 from ringleaf.kube.scheduler import Scheduler
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.kube.toll import DELETED_FOR
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.cluster import Cluster, Masks
@@ -231,7 +231,7 @@ class Reading:
         put("ringleaf_failures_total", own.failures)
         put("ringleaf_differences_total", own.differences)
         put("ringleaf_rebuilds_total", own.rebuilds)
-        aside = self._of.world.quarantine.n_aside(self._of.now())
+        aside = self._of.cache.isolation.quarantine.n_aside(self._of.now())
         for kind in QUARANTINED:
             put("ringleaf_set_aside", aside[kind], kind)
 
@@ -269,7 +269,7 @@ class Reading:
     def _parts(self) -> None:
         """What parts of the scheduler know of themselves."""
         of, put = self._of, self._put
-        binder, teller, world = of.binder, of.teller, of.world
+        binder, teller, cache = of.binder, of.teller, of.cache
         put("ringleaf_bindings_in_flight", binder.in_flight)
         put("ringleaf_bindings_total", binder.n_bound, "bound")
         put("ringleaf_bindings_total", binder.n_failed, "failed")
@@ -289,8 +289,8 @@ class Reading:
         put("ringleaf_runs_learnt_total", runs.learnt)
         put("ringleaf_runs_predicted_total", runs.predicted)
         put("ringleaf_runs_within_prediction_total", runs.within)
-        put("ringleaf_check_code_mismatches_total", world.mismatches)
-        for kind, n in sorted(world.bad_objects().items()):
+        put("ringleaf_check_code_mismatches_total", cache.reports.mismatches)
+        for kind, n in sorted(cache.problems.by_kind().items()):
             put("ringleaf_bad_objects", n, kind)
 
     def _watches(self) -> None:
@@ -401,7 +401,7 @@ class Reading:
         for name, cause in self._of.metrics.told.items():
             if cause == "invalid" and name not in view.job_states:
                 found[cause] += 1
-        for name in self._of.world.unready:
+        for name in self._of.cache.gang_events.not_ready:
             job_state = view.job_states.get(name)
             if job_state is None or _lacks_pods(job_state):
                 found["incomplete"] += 1
@@ -458,7 +458,7 @@ class Reading:
                 self._add(others, amount, queue, resources.label(resource))
 
     def _has_plugin(self, name: str) -> bool:
-        tiers = self._of.world.conf.tiers
+        tiers = self._of.cache.conf.tiers
         return any(plugin.name == name for tier in tiers for plugin in tier)
 
 

@@ -21,8 +21,9 @@ from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
-from ringleaf.kube.jobs import Group, namespace_of
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.jobs import namespace_of
+from ringleaf.kube.pod_state import PodState
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
@@ -266,9 +267,9 @@ def _culprit(value: Any) -> Culprit | None:  # noqa: ANN401 - whatever a name st
         return Culprit("Node", value.name)
     if isinstance(value, Queue):
         return Culprit("Queue", value.name)
-    if isinstance(value, Job | Repair | Group):
+    if isinstance(value, Job | Repair | GangState):
         return Culprit("Job", value.name)
-    if isinstance(value, JobState | Reservation | PodRecord | Struct):
+    if isinstance(value, JobState | Reservation | PodState | Struct):
         job = getattr(value, "job", None)
         name = job.name if isinstance(job, Job) else job
         return Culprit("Job", name) if isinstance(name, str) else None

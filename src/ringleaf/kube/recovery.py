@@ -11,9 +11,10 @@ budget below 0 is none.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from ringleaf.config.conf import Conf
 from ringleaf.kube import names
 from ringleaf.kube.objects import PodGroup
-from ringleaf.kube.pods import PodRecord, State
+from ringleaf.kube.pod_state import PodPhase, PodState
 from ringleaf.model.fault import (
     NO_RECOVERY,
     Cause,
@@ -22,8 +23,10 @@ from ringleaf.model.fault import (
     Recovery,
     SubHealth,
 )
+from ringleaf.model.job import Job
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.model.topology import quoted
+from ringleaf.policies.defaults import with_defaults
 
 LABELS: Final = (
     names.FAULT_SCHEDULING,
@@ -62,7 +65,7 @@ SEPARATE, WEAK = "Separate", "SubHealth"
 
 
 def recovery_of(
-    lead: PodRecord | None, pods: Iterable[PodRecord], podgroup: PodGroup | None
+    lead: PodState | None, pods: Iterable[PodState], podgroup: PodGroup | None
 ) -> Recovery:
     """What is done when pods of a job are faulty; *lead*, if any, speaks for all."""
     said = _said(lead, podgroup)
@@ -87,7 +90,12 @@ def recovery_of(
     )
 
 
-def sees_to_faults(lead: PodRecord | None, podgroup: PodGroup | None) -> bool:
+def fault_mode(job: Job, conf: Conf) -> FaultMode:
+    """How pods of a faulty job are deleted, by its label or the configuration."""
+    return with_defaults(job, conf.settings).recovery.mode
+
+
+def sees_to_faults(lead: PodState | None, podgroup: PodGroup | None) -> bool:
     """Whether a job says what is done about faults, or that others see to it."""
     said = _said(lead, podgroup)
     others = names.RECOVER_STRATEGY in said or said.get(names.ELASTIC) == "on"
@@ -101,7 +109,7 @@ def misread(podgroup: PodGroup) -> str:
 
 
 def misread_of(
-    lead: PodRecord, pods: Iterable[PodRecord], podgroup: PodGroup | None
+    lead: PodState, pods: Iterable[PodState], podgroup: PodGroup | None
 ) -> str:
     """The same of what pods say, as far as their PodGroup says nothing of it."""
     own = {} if podgroup is None else _said(None, podgroup)
@@ -143,7 +151,7 @@ def _wanted(key: str, text: str) -> tuple[str, str]:
     return f"{', '.join(most)} or {last}", did_you_mean(text, words, LIKE)
 
 
-def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str]:
+def _discord(said: Mapping[str, str], pods: Iterable[PodState]) -> Iterator[str]:
     """A message if the pods' ``fault-scheduling`` labels differ."""
     key, words = names.FAULT_SCHEDULING, _words(said, pods)
     if len(words) > 1:
@@ -152,14 +160,14 @@ def _discord(said: Mapping[str, str], pods: Iterable[PodRecord]) -> Iterator[str
         yield f"label {key} of its pods is {found}, want one for all; {IN_VAIN[key]}"
 
 
-def _words(said: Mapping[str, str], pods: Iterable[PodRecord]) -> set[str | None]:
+def _words(said: Mapping[str, str], pods: Iterable[PodState]) -> set[str | None]:
     """The pods' ``fault-scheduling`` labels; *said* is for pods without one."""
     key = names.FAULT_SCHEDULING
     word = said.get(key)
     return {pod.labels.get(key, word) for pod in pods}
 
 
-def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[PodFault, ...]:
+def ailments_of(pods: Iterable[PodState], recovery: Recovery) -> tuple[PodFault, ...]:
     """What is wrong with the pods of a job by their own account, by their numbers."""
     found = []
     for pod in pods:
@@ -169,31 +177,31 @@ def ailments_of(pods: Iterable[PodRecord], recovery: Recovery) -> tuple[PodFault
     return tuple(sorted(found, key=lambda each: each.replica))
 
 
-def _cause(pod: PodRecord, recovery: Recovery) -> Cause | None:
+def _cause(pod: PodState, recovery: Recovery) -> Cause | None:
     """What is wrong with a pod; the first that applies."""
-    signs = pod.signs
-    failed = pod.state is State.FAILED and not pod.refused  # such one never ran
-    crashed = failed or (signs.has_crashed and pod.holds)
+    health = pod.health
+    failed = pod.phase is PodPhase.FAILED and not pod.refused  # such one never ran
+    crashed = failed or (health.has_crashed and pod.holds)
     if crashed and recovery.retries:
         return Cause.POD
     if not pod.holds:
         return None
-    if signs.fault_type == SEPARATE:
+    if health.fault_type == SEPARATE:
         return Cause.RELATION
     match recovery.sub_health:
         case SubHealth.IGNORE:
             return None
         case SubHealth.HOT_SWITCH:
-            return Cause.SUB_HEALTH if signs.is_replaced else None
-    return Cause.SUB_HEALTH if signs.fault_type == WEAK else None
+            return Cause.SUB_HEALTH if health.is_replaced else None
+    return Cause.SUB_HEALTH if health.fault_type == WEAK else None
 
 
-def words_of(pod: PodRecord) -> dict[str, str]:
+def words_of(pod: PodState) -> dict[str, str]:
     """What a pod says of faults."""
     return _said(pod, None)
 
 
-def _said(lead: PodRecord | None, podgroup: PodGroup | None) -> dict[str, str]:
+def _said(lead: PodState | None, podgroup: PodGroup | None) -> dict[str, str]:
     """What is said of faults, on the PodGroup or else on its first pod."""
     found: dict[str, str] = {}
     sources: list[tuple[Mapping[str, str], tuple[str, ...]]] = []
@@ -209,7 +217,7 @@ def _said(lead: PodRecord | None, podgroup: PodGroup | None) -> dict[str, str]:
 
 
 def _mode(
-    said: Mapping[str, str], pods: Iterable[PodRecord], podgroup: PodGroup | None
+    said: Mapping[str, str], pods: Iterable[PodState], podgroup: PodGroup | None
 ) -> FaultMode:
     """How pods are deleted; ``OFF`` if another platform does it, or pods disagree."""
     if names.RECOVER_STRATEGY in said or said.get(names.ELASTIC) == "on":
@@ -238,14 +246,14 @@ def _strategy(said: str | None) -> SubHealth:
     return SubHealth(said) if said in tuple(SubHealth) else SubHealth.IGNORE
 
 
-def _master(pods: Iterable[PodRecord]) -> int | None:
+def _master(pods: Iterable[PodState]) -> int | None:
     """The pod without which no other goes on: the first, unless it is a worker."""
     first = next((pod for pod in pods if pod.number == 0), None)
     worker = first is not None and first.labels.get(names.REPLICA_TYPE) == "worker"
     return None if worker else 0
 
 
-def _stands_alone(pod: PodRecord) -> bool:
+def _stands_alone(pod: PodState) -> bool:
     """Whether others of its job go on without it: a server, not a trainer."""
     labels = pod.labels
     return names.INFERENCE in labels or labels.get(names.APP) in names.SERVERS

@@ -1,6 +1,6 @@
 """The scheduler on a real cluster: watch, decide, bind, tell. Start at ``run``.
 
-Reflectors tell the world, the world tells the engine what is new, and what the engine
+Reflectors tell the cache, the world tells the engine what is new, and what the engine
 instructs is carried out. Nothing happens while nothing changes (D25).
 """
 
@@ -17,6 +17,7 @@ from math import inf
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.actions.unstarted import NEVER_RAN
 from ringleaf.config.conf import Conf
@@ -44,6 +45,7 @@ from ringleaf.kube import encode, names
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import SERVER_ERROR, Binder, Bound
 from ringleaf.kube.canary import Canary
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.comparer import (
     jobs_that_differ,
     nodes_that_differ,
@@ -52,21 +54,22 @@ from ringleaf.kube.comparer import (
 )
 from ringleaf.kube.decider import Decider, Mind
 from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.gang_members import place_of
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.idlenote import IdleNote
-from ringleaf.kube.jobs import OUTSIDE, Group, place_of
 from ringleaf.kube.leader import LEASE_NAMESPACE, SEEN, Aside, Elector, at_once
 from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.notestore import Note, NoteStore
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import Culprit, told, trace_of
 from ringleaf.kube.recordstore import RecordStore
 from ringleaf.kube.runtimenote import RunTimeNote
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.kube.toll import Toll
 from ringleaf.kube.watch import Reflector
 from ringleaf.kube.watched import reflectors
-from ringleaf.kube.world import World
 from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
@@ -125,7 +128,7 @@ MAX_NAMED: Final = 3
 Say = Callable[..., None]
 Part = Callable[[], Coroutine[Any, Any, None]]
 """Begins a part of the scheduler's work."""
-Look = Callable[[World, Engine], Iterable[str]]
+Look = Callable[[ClusterCache, Engine], Iterable[str]]
 """A step of the comparison: the differences that it finds."""
 
 
@@ -188,8 +191,8 @@ class Scheduler:
         self._conf = options.conf
         self.refused_conf = ""
         """What is wrong with a newer configuration; the last good one counts."""
-        self.world = World(options.schedulers, self._own_conf, options.canary)
-        self.decider = Decider(self.world, lambda: self._own_conf, mind)
+        self.cache = ClusterCache(options.schedulers, self._own_conf, options.canary)
+        self.decider = Decider(self.cache, lambda: self._own_conf, mind)
         self.toll = Toll(self._engine.fault_log, self._engine.repairs)
         self._conflicts: dict[str, Report] = {}
         """What a leader is to be told of, by job."""
@@ -218,7 +221,7 @@ class Scheduler:
         self._reflectors = list(
             reflectors(
                 api,
-                self.world,
+                self.cache.handlers,
                 self._wake.set,
                 lambda line: self._say("trouble", message=line),
             )
@@ -230,7 +233,7 @@ class Scheduler:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.binder = Binder(
             api,
-            self.world,
+            self.cache,
             self.now,
             done=self._bound,
             changed=self._wake.set,
@@ -240,7 +243,7 @@ class Scheduler:
         )
         self.teller = Teller(
             api,
-            self.world,
+            self.cache,
             lambda: self._mind.view,
             self.now,
             is_binding=lambda: self.binder.in_flight > 0,
@@ -249,7 +252,7 @@ class Scheduler:
         )
         self.book = Faultbook(
             api,
-            self.world,
+            self.cache,
             lambda: self._engine.fault_log.everything,
             self.now,
             say,
@@ -263,7 +266,7 @@ class Scheduler:
         self._records = RecordStore(api, options.namespace, say)
         self._mender = Mender(
             api,
-            self.world,
+            self.cache,
             self.binder,
             self.teller,
             self.book,
@@ -325,7 +328,7 @@ class Scheduler:
 
     def _note_read(self, note: Event) -> None:
         """Have the engine hear what was read, though nothing else may happen."""
-        self.world.put_note(note)
+        self.cache.handover.put_note(note)
         self._wake.set()
 
     @property
@@ -491,7 +494,7 @@ class Scheduler:
 
     def _is_sure(self) -> bool:
         """Whether the watch has shown every pod where we sent it."""
-        return all(pod.assumed is None for pod in self.world.pods.values())
+        return all(pod.assumed is None for pod in self.cache.pods.values())
 
     # Leading.
 
@@ -570,7 +573,7 @@ class Scheduler:
 
     def _put_own_conf(self) -> None:
         """Have the engine hear of the configuration that counts for it."""
-        self.world.put_conf(self._own_conf)
+        self.cache.reconfigure(self._own_conf)
 
     def _forget_decisions(self) -> None:
         """Know what one knows that has never led."""
@@ -579,7 +582,7 @@ class Scheduler:
         self._refresh_at = None
         try:
             self.teller.forget()
-            self.world.stand_by(self._mind.view, self.toll.repairs)
+            self.cache.stand_by(self._mind.view, self.toll.repairs)
             now = self.now()
             events = self.decider.news(now)
             self._follow()
@@ -629,7 +632,7 @@ class Scheduler:
         self.led.set()
         self._put_own_conf()
         now = self.now()
-        for group in self.world.groups.values():
+        for group in self.cache.gangs.values():
             self._tell_group(group, now)
         conflicts, self._conflicts = self._conflicts, {}
         for report in conflicts.values():
@@ -656,7 +659,7 @@ class Scheduler:
     async def _read_records(self) -> None:
         records = await self._records.read(self._is_pointless)
         if records is not None:
-            self.world.put_records(records, moves=not self._records.is_moved)
+            self.cache.checkpoints.put(records, moves=not self._records.is_moved)
         if self._options.canary is None:  # else another scheduler keeps that book
             await self.book.read()
             await asyncio.gather(*(note.read() for note in self._notes))
@@ -695,8 +698,8 @@ class Scheduler:
             self._wake.clear()
         self._wake.set()
         if not self._stop.is_set():
-            world = self.world
-            self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
+            cache = self.cache
+            self._say("synced", nodes=cache.n_nodes, pods=len(cache.pods))
 
     def _braked(self) -> list[str]:
         repairs = self._engine.repairs
@@ -723,8 +726,8 @@ class Scheduler:
             self._log_failed("recovery", another)
         named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
         self._log_failed(named, error)
-        others = [f for f in self.world.failures if f.culprit not in found]
-        self.world.failures[:] = others
+        others = [f for f in self.cache.isolation.failures if f.culprit not in found]
+        self.cache.isolation.failures[:] = others
         self._note_rebuild()
 
     def _note_rebuild(self) -> None:
@@ -758,7 +761,7 @@ class Scheduler:
             n_heard += len(events)
             await asyncio.sleep(0)
         self._follow()
-        self.world.engine_began(spent_s, self.now())
+        self.cache.isolation.engine_began(spent_s, self.now())
         self._say("rebuilt", events=n_heard, seconds=round(spent_s, 3))
         return said
 
@@ -791,7 +794,7 @@ class Scheduler:
         Steps are taken where all news was heard. While much happens there may be no
         such moment between two cycles, so cycles take steps at their end as well.
         """
-        groups = slices(self.world.groups)
+        groups = slices(self.cache.gangs)
         jobs = [partial(jobs_that_differ, names=few) for few in groups]
         self._looks = [*reversed(jobs), strangers, nodes_that_differ]
         while self._looks:
@@ -804,7 +807,7 @@ class Scheduler:
         if not (self._looks and self.decider.may_be_compared):
             return False
         look = self._looks.pop()
-        found = [*islice(look(self.world, self._engine), MAX_NAMED)]
+        found = [*islice(look(self.cache, self._engine), MAX_NAMED)]
         if not found:
             return False
         self._looks.clear()
@@ -868,9 +871,9 @@ class Scheduler:
                 self._conflicts[each.job] = each
             elif isinstance(each, WakeAt):
                 self._wake_at = each.at
-        self.world.forget_solved()
-        self.world.take_changed()
-        self.world.without_job.clear()
+        self.cache.problems.drop_solved()
+        self.cache.take_changed()
+        self.cache.checkpoints.orphaned.clear()
         self._log_failures()
 
     def _refresh_reasons(self, now: float) -> None:
@@ -905,7 +908,7 @@ class Scheduler:
 
     async def _sleep(self) -> None:
         """Until something happens, or it is time."""
-        times = (self._wake_at, self.world.next_at, self._refresh_at)
+        times = (self._wake_at, self.cache.next_at, self._refresh_at)
         ends = [at for at in times if at is not None]
         ends += [since + self._options.release_s for since in self._half.values()]
         wait = max(0.0, min(ends) - self.now()) if ends else None
@@ -972,8 +975,8 @@ class Scheduler:
                 case WakeAt():
                     self._wake_at = each.at
         for job in self._mind.admitted:
-            self.world.let_in(job)
-            group = self.world.groups.get(job)
+            self.cache.assumed.admit(job)
+            group = self.cache.gangs.get(job)
             # Its pods are made when its phase says so; with pods it soon says more.
             waits = group is not None and len(group.pods) < group.need
             if waits:
@@ -982,20 +985,20 @@ class Scheduler:
 
     def _bind(self, each: Bind) -> None:
         self._waiting.pop(each.job, None)
-        now, group = self.now(), self.world.groups[each.job]
+        now, group = self.now(), self.cache.gangs[each.job]
         numbered, items = group.by_number(), list[Bound]()
         for placement, given in zip(each.placements, each.annotations, strict=True):
             pod = numbered[placement.replica]
             self._stamp = max(self._stamp + 1, time.time_ns())
-            facts = self.world.nodes[placement.node]
+            facts = self.cache.nodes[placement.node]
             written = encode.written(pod, placement, given, facts, self._stamp)
             if self._elector is not None:
                 written[names.LEADER] = self._elector.identity
             items.append(Bound(pod, placement, written))
         # From here on its chips are held until the API server answers.
-        self.world.sent(each.job, each.placements)
+        self.cache.assumed.assume(each.job, each.placements)
         self.binder.bind(items)
-        group.sent_at = now
+        group.binding = replace(group.binding, sent_at=now)
         self.metrics.sent(now - self._mind.view.job_states[each.job].job.created)
         warnings = "; ".join(each.warnings)
         nodes = len({placement.node for placement in each.placements})
@@ -1003,17 +1006,17 @@ class Scheduler:
         self.teller.warns(each.job, each.warnings)
         self.teller.group_changed(each.job)
 
-    def _bound(self, pod: PodRecord, placement: Placement) -> None:
-        now, group = self.now(), self.world.groups.get(pod.job)
-        sent_at = (group and group.sent_at) or now
+    def _bound(self, pod: PodState, placement: Placement) -> None:
+        now, group = self.now(), self.cache.gangs.get(pod.job)
+        sent_at = (group and group.binding.sent_at) or now
         self.metrics.bound(now - pod.created, now - sent_at)
         self.teller.placed(pod, placement)
 
     def _evict(self, each: Evict) -> None:
-        group = self.world.groups.get(each.job)
+        group = self.cache.gangs.get(each.job)
         if group is None:
             return
-        pods = self.world.evicted(each.job, each.replicas)
+        pods = self.cache.assumed.evict(each.job, each.replicas)
         why = f"Pod is evicted by {each.action} for job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
         self.teller.on_group(group, "Evict", why)
@@ -1028,7 +1031,7 @@ class Scheduler:
             self._waiting[each.job] = None
         self._say("report", job=each.job, verdict=each.verdict.value, message=message)
         self.teller.warns(each.job, each.warnings)
-        group = self.world.groups.get(each.job)
+        group = self.cache.gangs.get(each.job)
         if each.verdict is Verdict.CONFLICT:
             if group is not None:
                 self.teller.conflict(group, message)
@@ -1050,7 +1053,7 @@ class Scheduler:
 
     def _take_back(self, each: Delete) -> None:
         """Delete pods that never ran, of which others are made then."""
-        group = self.world.groups.get(each.job)
+        group = self.cache.gangs.get(each.job)
         if group is None:
             return
         refused = each.cause == Cause.REFUSAL
@@ -1079,10 +1082,10 @@ class Scheduler:
 
     def _tell_news(self, now: float) -> None:
         """What else has changed, and what is to be released."""
-        world = self.world
-        for problem in world.problems:
+        cache = self.cache
+        for problem in cache.problems.unreported:
             where = f"{problem.namespace}/{problem.name}".lstrip("/")
-            pod = world.pods.get(problem.uid)
+            pod = cache.pods.get(problem.uid)
             self._say(
                 "problem",
                 kind=problem.kind,
@@ -1093,9 +1096,9 @@ class Scheduler:
             self.metrics.problems[problem.kind] += 1
             if self._options.canary is None:
                 self.teller.problem(problem)
-        world.problems.clear()
+        cache.problems.unreported.clear()
         self._mender.remove_records()
-        for group in world.take_changed():
+        for group in cache.take_changed():
             self._tell_group(group, now)
         if self._version != self._mind.view.version:
             self._version = self._mind.view.version
@@ -1108,39 +1111,39 @@ class Scheduler:
 
     def _log_failures(self) -> None:
         """Log and count what failed while objects were read, leader or standby."""
-        for failure in self.world.failures:
+        for failure in self.cache.isolation.failures:
             where = f"{failure.culprit.kind} {failure.culprit.key}"
             self._say(
                 "quarantined", culprit=where, why=failure.why, trace=failure.trace
             )
             self.metrics.failures += 1
-        self.world.failures.clear()
+        self.cache.isolation.failures.clear()
 
-    def _tell_group(self, group: Group, now: float) -> None:
+    def _tell_group(self, group: GangState, now: float) -> None:
         """Report what changed of a group; one that fails is set aside."""
         try:
             self._note_group(group, now)
         except Exception as error:  # noqa: BLE001 - one bad job stops no other
-            self.world.set_aside([Culprit("Job", group.name)], error)
+            self.cache.isolation.set_aside([Culprit("Job", group.name)], error)
 
-    def _note_group(self, group: Group, now: float) -> None:
-        if group.reason:
-            self.teller.waits(group.name, group.reason)
+    def _note_group(self, group: GangState, now: float) -> None:
+        if group.status.not_ready:
+            self.teller.waits(group.name, group.status.not_ready)
         self.teller.group_changed(group.name)
         self._note_half(group, now)
         self._note_arrival(group, now)
         self._mender.finish(group)
 
-    def _note_arrival(self, group: Group, now: float) -> None:
+    def _note_arrival(self, group: GangState, now: float) -> None:
         """Say when all pods that were sent are known to be on their nodes."""
-        if group.sent_at and group.has_arrived:
-            seconds = now - (group.complete_at or group.sent_at)
-            group.complete_at = group.sent_at = 0.0
+        if group.binding.sent_at and group.has_arrived:
+            seconds = now - (group.binding.complete_since or group.binding.sent_at)
+            group.binding = replace(group.binding, complete_since=0.0, sent_at=0.0)
             self.metrics.time_to_bind_s.observe(seconds)
             pods, seconds = sum(p.holds for p in group.pods.values()), round(seconds, 3)
             self._say("bound", job=group.name, pods=pods, seconds=seconds)
 
-    def _note_half(self, group: Group, now: float) -> None:
+    def _note_half(self, group: GangState, now: float) -> None:
         if group.is_half_bound:
             self._half.setdefault(group.name, now)
         else:
@@ -1148,7 +1151,7 @@ class Scheduler:
 
     def _release(self, name: str, now: float) -> None:
         """Give up a gang that was bound in part and cannot be completed."""
-        group = self.world.groups.get(name)
+        group = self.cache.gangs.get(name)
         if group is None or not group.is_half_bound:
             del self._half[name]
             return
@@ -1198,9 +1201,13 @@ def _with_hint(message: str, hint: str) -> str:
     return f"{message}; hint: {hint}" if hint else message
 
 
-def _names(group: Group) -> str:
+def _names(group: GangState) -> str:
     """The names of the pods because of which a job is repaired, by their numbers."""
-    numbers = [] if group.record is None else [a.replica for a in group.record.ailments]
+    numbers = (
+        []
+        if group.repair.record is None
+        else [a.replica for a in group.repair.record.ailments]
+    )
     known = group.by_number()
     told = [f"pod {n} is {known[n].name!r}" for n in numbers if n in known]
     return f"; {some_of(told, MAX_NAMED)}" if told else ""
@@ -1212,7 +1219,7 @@ def _lacks_nodes(job_state: JobState) -> bool:
     return not (runs or job_state.job.podless)
 
 
-def _where(pods: Iterable[PodRecord]) -> str:
+def _where(pods: Iterable[PodState]) -> str:
     """Pods with their nodes, before what is said of them."""
     told = [f"pod {pod.name!r} on node {place_of(pod)!r}" for pod in pods]
     return f"{some_of(told, MAX_NAMED)}: "

@@ -1,15 +1,15 @@
 """Shadow mode: what another scheduler does with its pods, and what we would have done.
 
-It keeps books of the cluster as the scheduler does, in which the other scheduler's pods
-are ours to decide, and decides nothing by itself. When enough pods of a job are bound
-to start it, the job is judged (``explain/judge.py``) on the cluster as it was then.
-It reads, and writes nothing to the API server: there is nothing here that could.
+It keeps a cache of the cluster as the scheduler does, in which the other scheduler's
+pods are ours to decide, and decides nothing by itself. When enough pods of a job are
+bound to start it, the job is judged (``explain/judge.py``) on the cluster as it was
+then. It reads, and writes nothing to the API server: there is nothing here that could.
 
-What happens is heard in order, and read in order a little later: ``Tape``. Chips are
-written on pods after they are bound, by the device plugin, so the tape stops at a pod
-that was bound without, until its chips are known or ``CHIPS_S`` are over. Then its
-chips are guessed, the lowest that are free, so that the books go on; the judgement does
-not count them.
+What happens is buffered in order and read a little later (``EventBuffer``). The device
+plugin writes chips on pods after they are bound, so reading stops at a pod that was
+bound without, until its chips are known or ``CHIPS_S`` are over. Then its chips are
+guessed, the lowest that are free, so that reading goes on; the judgement does not count
+them.
 """
 
 import asyncio
@@ -38,14 +38,17 @@ from ringleaf.explain.match import (
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
+from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
+from ringleaf.kube.event_handler import KINDS, Handler
 from ringleaf.kube.findings import Finding, Findings, places
-from ringleaf.kube.jobs import Group, placement_of
+from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.jobs import placement_of
 from ringleaf.kube.objects import Pod
-from ringleaf.kube.pods import PodRecord
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import told, trace_of
+from ringleaf.kube.watch import Gone
 from ringleaf.kube.watched import reflectors
-from ringleaf.kube.world import World
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
 
@@ -57,17 +60,6 @@ TICK_COST_S: Final = 0.05
 """How long that may take at a time; the others have their turn later."""
 STUCK_S: Final = 60.0
 """Reading that takes longer is no sign of life."""
-KINDS: Final = (
-    "nodes",
-    "pods",
-    "groups",
-    "queues",
-    "classes",
-    "budgets",
-    "claims",
-    "maps",
-)
-
 Say = Callable[..., None]
 
 
@@ -86,39 +78,45 @@ class ShadowOptions(Struct, frozen=True):
     patience_s: float = 10.0
 
 
-class Heard(NamedTuple):
-    """An object that was put or dropped, and when."""
+class BufferedEvent(NamedTuple):
+    """An object that was updated or deleted, and when."""
 
     at: float
-    verb: str
     kind: str
     object: Any
+    is_deleted: bool = False
 
 
-class Tape:
-    """What was heard and not read yet; reflectors tell it as they tell a world."""
+class EventBuffer:
+    """What was heard and not read yet; reflectors call its handlers."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self.heard: deque[Heard] = deque()
+        self.events: deque[BufferedEvent] = deque()
         self.chips: dict[str, str] = {}
         """Pod uid -> the annotation that names its chips, as soon as it was heard."""
         self.gone: set[str] = set()
-        """Pods that are dropped somewhere on the tape."""
-        for kind in KINDS:
-            for verb in ("put", "drop"):
-                setattr(self, f"{verb}_{kind}", partial(self._note, verb, kind))
+        """Pods that are deleted somewhere in the buffer."""
+        self.handlers = {
+            kind: Handler(
+                partial(self._on_update, kind), partial(self._on_delete, kind)
+            )
+            for kind in KINDS
+        }
 
-    def _note(self, verb: str, kind: str, objects: Iterable[Any]) -> None:
+    def _on_update(self, kind: str, objects: Iterable[Any]) -> None:
         at = self._now()
         for each in objects:
-            self.heard.append(Heard(at, verb, kind, each))
-            if kind != "pods":
-                continue
-            if verb == "drop":
-                self.gone.add(each.uid)
-            elif (text := _chips_text(each)) is not None:
+            self.events.append(BufferedEvent(at, kind, each))
+            if kind == "pods" and (text := _chips_text(each)) is not None:
                 self.chips[each.metadata.uid] = text
+
+    def _on_delete(self, kind: str, gone: Iterable[Gone]) -> None:
+        at = self._now()
+        for each in gone:
+            self.events.append(BufferedEvent(at, kind, each, is_deleted=True))
+            if kind == "pods":
+                self.gone.add(each.uid)
 
     def forget(self, uid: str) -> None:
         """A pod is no more."""
@@ -144,9 +142,9 @@ class Shadow:
     ) -> None:
         conf = options.conf.quiet
         self._options, self._now, self._found = options, now, found
-        self.tape = Tape(now)
-        self.world = World(options.schedulers, conf)
-        self.decider = Decider(self.world, lambda: self.world.conf)
+        self.buffer = EventBuffer(now)
+        self.cache = ClusterCache(options.schedulers, conf)
+        self.decider = Decider(self.cache, lambda: self.cache.conf)
         self.findings = Findings(now(), options.schedulers)
         self._began = False
         self._step = 0
@@ -166,11 +164,11 @@ class Shadow:
         self._next_tick = 0.0
 
     def begin(self) -> None:
-        """Everything there was is on the tape: jobs that run are not judged."""
+        """Everything there was is in the buffer: jobs that run are not judged."""
         late = []
-        while self.tape.heard:
-            heard = self.tape.heard.popleft()
-            if heard.kind == "pods" and heard.verb == "put" and self._lacks(heard):
+        while self.buffer.events:
+            heard = self.buffer.events.popleft()
+            if heard.kind == "pods" and not heard.is_deleted and self._lacks(heard):
                 late.append(heard)
             else:
                 self._read(heard)
@@ -187,7 +185,7 @@ class Shadow:
     def advance(self) -> None:
         """Read on as far as can be."""
         now = self._now()
-        heard = self.tape.heard
+        heard = self.buffer.events
         while heard and not self._must_wait(heard[0], now):
             each = heard.popleft()
             if self._binds(each):
@@ -209,48 +207,49 @@ class Shadow:
         """Whose books these are."""
         return self.decider.engine
 
-    # The tape.
+    # The buffer.
 
-    def _binds(self, heard: Heard) -> bool:
+    def _binds(self, heard: BufferedEvent) -> bool:
         """Whether a pod is on a node that was on none."""
-        if heard.kind != "pods" or heard.verb != "put":
+        if heard.kind != "pods" or heard.is_deleted:
             return False
-        known = self.world.pods.get(heard.object.metadata.uid)
+        known = self.cache.pods.get(heard.object.metadata.uid)
         return bool(heard.object.spec.node_name) and (known is None or not known.node)
 
-    def _lacks(self, heard: Heard) -> bool:
+    def _lacks(self, heard: BufferedEvent) -> bool:
         """Whether a pod is bound, and no annotation names its chips."""
         pod = heard.object
         uid = pod.metadata.uid
-        if not pod.spec.node_name or uid in self.tape.chips or uid in self._guessed:
+        if not pod.spec.node_name or uid in self.buffer.chips or uid in self._guessed:
             return False
         with suppress(Exception):  # it is told where the pod is read
-            return PodRecord(pod, frozenset()).is_unclear
+            return PodState(pod, frozenset()).is_unclear
         return False
 
-    def _must_wait(self, heard: Heard, now: float) -> bool:
+    def _must_wait(self, heard: BufferedEvent, now: float) -> bool:
         """Whether what was heard is to be read only when chips are known."""
         if not self._binds(heard) or not self._lacks(heard):
             return False
         return now < heard.at + CHIPS_S and heard.object.metadata.uid not in (
-            self.tape.gone
+            self.buffer.gone
         )
 
-    def _read(self, heard: Heard) -> None:
+    def _read(self, heard: BufferedEvent) -> None:
         given = heard.object
         if heard.kind == "pods":
-            uid = given.uid if heard.verb == "drop" else given.metadata.uid
-            if heard.verb == "drop":
-                self.tape.forget(uid)
+            uid = given.uid if heard.is_deleted else given.metadata.uid
+            if heard.is_deleted:
+                self.buffer.forget(uid)
                 self._guessed.pop(uid, None)
             elif given.spec.node_name:
                 given = self._with_chips(given)
-        getattr(self.world, f"{heard.verb}_{heard.kind}")([given])
+        handler = self.cache.handlers[heard.kind]
+        (handler.on_delete if heard.is_deleted else handler.on_update)([given])
 
     def _with_chips(self, pod: Pod) -> Pod:
         """The pod with the chips that it will name, or that were guessed."""
         uid = pod.metadata.uid
-        text = self.tape.chips.get(uid)
+        text = self.buffer.chips.get(uid)
         if text is not None:
             self._guessed.pop(uid, None)
         text = text or self._guessed.get(uid)
@@ -265,7 +264,7 @@ class Shadow:
         at = cluster.index.get(pod.spec.node_name)
         if at is None:
             return
-        asked = PodRecord(pod, frozenset()).asked
+        asked = PodState(pod, frozenset()).requested
         free = chips_of(cluster.free.item(at) & cluster.healthy.item(at))
         prefix = cluster.product_of(at).chip_prefix
         guess = ",".join(f"{prefix}-{chip}" for chip in free[:asked])
@@ -279,8 +278,8 @@ class Shadow:
         if events:
             self.engine.handle_all(events, now)
             self._note_gone(events)
-        self.world.problems.clear()
-        self.world.take_changed()
+        self.cache.problems.unreported.clear()
+        self.cache.take_changed()
 
     def _note_gone(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -289,7 +288,7 @@ class Shadow:
             name = event.job
             if name not in self._partly and self._partly:
                 self._left[name] = self._step
-            if name not in self.world.groups:
+            if name not in self.cache.gangs:
                 for known in (self._judged, self._bound, self._fits_since):
                     known.pop(name, None)
                 self._partly.pop(name, None)
@@ -302,14 +301,14 @@ class Shadow:
         may take longer than our patience.
         """
         uids = self._waiting_pods.pop(name, frozenset())
-        if not self.world.pods.keys().isdisjoint(uids):
+        if not self.cache.pods.keys().isdisjoint(uids):
             self.findings.forget(name)
         elif (never := self.findings.give_up(name)) is not None:
             self._found(never)
 
     # Jobs.
 
-    def _bind(self, heard: Heard) -> None:
+    def _bind(self, heard: BufferedEvent) -> None:
         """A pod is bound; its job is judged once it can start."""
         pod = heard.object
         if self._lacks(heard):
@@ -317,7 +316,7 @@ class Shadow:
             self._guess(pod)
         self._read(heard)
         self._flush()
-        record = self.world.pods.get(pod.metadata.uid)
+        record = self.cache.pods.get(pod.metadata.uid)
         if record is None:
             return
         self._step += 1
@@ -327,7 +326,7 @@ class Shadow:
 
     def _look_at_bound(self, name: str) -> None:
         """Judge a job if enough of its pods are bound."""
-        group, now = self.world.groups[name], self._now()
+        group, now = self.cache.gangs[name], self._now()
         job_state = self.engine.view.job_states.get(name)
         if job_state is None or not job_state.placements:
             return  # on a node that is not there
@@ -352,13 +351,13 @@ class Shadow:
             went = sum(at >= since for at in self._left.values())
             self._judge_as(name, found, len(came) + went, aside)
 
-    def _theirs(self, group: Group) -> tuple[Placement, ...]:
+    def _theirs(self, group: GangState) -> tuple[Placement, ...]:
         """Where the pods of a group are; without guessed chips."""
-        assert group.told is not None
+        assert group.reported.job is not None
         found = []
         for pod in group.pods.values():
-            if pod.holds and pod.number in group.placed:
-                placed = placement_of(pod, group.told)
+            if pod.holds and pod.number in group.reported.placed:
+                placed = placement_of(pod, group.reported.job)
                 guessed = pod.uid in self._guessed
                 found.append(replace(placed, chips=()) if guessed else placed)
         return tuple(sorted(found, key=lambda each: each.replica))
@@ -388,7 +387,7 @@ class Shadow:
         meanwhile: int = 0,
         aside: tuple[str, ...] = (),
     ) -> Finding:
-        group = self.world.groups[name]
+        group = self.cache.gangs[name]
         pods = {n: pod.name for n, pod in group.by_number().items()}
         return Finding(
             at=round(self._now(), 3),
@@ -424,7 +423,7 @@ class Shadow:
     def _judge_part(self, name: str) -> None:
         """A job stays bound in part: here all of it starts, or nothing."""
         job_state = self.engine.view.job_states[name]
-        group = self.world.groups[name]
+        group = self.cache.gangs[name]
         n_bound, need = len(job_state.placements), _needed(group, job_state)
         words = f"{n_bound} of {need} pods are bound that must start together"
         theirs = self._theirs(group)
@@ -434,8 +433,13 @@ class Shadow:
     def _look_at(self, name: str, now: float) -> None:
         """Whether a job that waits would start here, and has for a while."""
         job_state = self.engine.view.job_states.get(name)
-        group = self.world.groups.get(name)
-        if job_state is None or group is None or job_state.placements or group.reason:
+        group = self.cache.gangs.get(name)
+        if (
+            job_state is None
+            or group is None
+            or job_state.placements
+            or group.status.not_ready
+        ):
             return
         placed = would_start(self.engine.cycle, job_state.job)
         if placed is None:
@@ -452,16 +456,16 @@ class Shadow:
         self._waiting_pods[name] = frozenset(group.pods)
 
 
-def _needed(group: Group, job_state: JobState) -> int:
+def _needed(group: GangState, job_state: JobState) -> int:
     """Pods that must be bound before the job has started."""
     done = sum(pod.succeeded for pod in group.pods.values())
     return max(job_state.facts.min_pods, group.need - done)
 
 
-def _problem(group: Group) -> str:
+def _problem(group: GangState) -> str:
     """Why a job that was bound elsewhere is none that we would place."""
     own = (pod.problem for pod in group.pods.values() if pod.problem)
-    return group.unreadable or next(own, "")
+    return group.status.invalid or next(own, "")
 
 
 def _chips_text(pod: Pod) -> str | None:
@@ -469,8 +473,8 @@ def _chips_text(pod: Pod) -> str | None:
     if not pod.spec.node_name or not pod.metadata.annotations:
         return None
     with suppress(Exception):  # it is told where the pod is read
-        record = PodRecord(pod, frozenset())
-        return record.chip_text if record.asked and not record.is_unclear else None
+        record = PodState(pod, frozenset())
+        return record.chip_text if record.requested and not record.is_unclear else None
     return None
 
 
@@ -504,7 +508,7 @@ class ShadowLoop:
         self._reflectors = list(
             reflectors(
                 api,
-                self.shadow.tape,
+                self.shadow.buffer.handlers,
                 self._wake.set,
                 lambda line: say("trouble", message=line),
             )
@@ -522,7 +526,7 @@ class ShadowLoop:
     def reconfigure(self, conf: Conf) -> None:
         """Judge by *conf* from now on."""
         self.refused_conf = ""
-        self.shadow.world.put_conf(conf.quiet)
+        self.shadow.cache.reconfigure(conf.quiet)
         self._wake.set()
 
     def refuse_conf(self, why: str) -> None:
@@ -563,8 +567,8 @@ class ShadowLoop:
                 self._wake.clear()
             if self._is_synced:
                 self.shadow.begin()
-                world = self.shadow.world
-                self._say("synced", nodes=world.n_nodes, pods=len(world.pods))
+                cache = self.shadow.cache
+                self._say("synced", nodes=cache.n_nodes, pods=len(cache.pods))
             while not self._stop.is_set():
                 self._last = self.now()
                 self._advance()

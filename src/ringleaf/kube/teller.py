@@ -17,12 +17,13 @@ from msgspec import to_builtins
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.gang_state import UNSTARTED, GangState, set_status
 from ringleaf.kube.jobnames import spoken
-from ringleaf.kube.jobs import UNSTARTED, Group
 from ringleaf.kube.objects import PodGroupCondition
-from ringleaf.kube.pods import PodRecord, State
+from ringleaf.kube.pod_state import PodPhase, PodState
+from ringleaf.kube.problems import Problem
 from ringleaf.kube.quarantine import told, trace_of
-from ringleaf.kube.world import Problem, World
 from ringleaf.model.demand import amount_words
 from ringleaf.model.placement import Placement
 
@@ -87,7 +88,7 @@ class Teller:
 
     Args:
         api: The API server.
-        world: What there is.
+        cache: What there is.
         view: What the engine knows.
         clock: Seconds since 1970.
         is_binding: Whether pods are on their way.
@@ -99,7 +100,7 @@ class Teller:
     def __init__(
         self,
         api: Api,
-        world: World,
+        cache: ClusterCache,
         view: Callable[[], SchedulerState],
         clock: Callable[[], float],
         *,
@@ -107,7 +108,7 @@ class Teller:
         name: str,
         say: Callable[..., None] = lambda *_what, **_facts: None,
     ) -> None:
-        self._api, self._world, self._view = api, world, view
+        self._api, self._cache, self._view = api, cache, view
         self._clock, self._is_binding, self._name = clock, is_binding, name
         # What is told with the same delay is due in the order in which it came.
         self._boxes: dict[float, _Box] = {
@@ -134,36 +135,36 @@ class Teller:
 
     def waits(self, job: str, message: str) -> None:
         """A job waits, and why."""
-        group = self._world.groups.get(job)
+        group = self._cache.gangs.get(job)
         if group is None:
             return
-        message = spoken(self._world, message)
+        message = spoken(self._cache, message)
         key = ("waits", job)
-        if group.waits == message and key in self._boxes[SETTLE_S]:
+        if group.status.pending_reason == message and key in self._boxes[SETTLE_S]:
             return  # it has been true for a while
-        group.waits = message
+        set_status(group, pending_reason=message)
         self._put(key, partial(self._tell_waits, job), SETTLE_S)
 
-    def placed(self, pod: PodRecord, placement: Placement) -> None:
+    def placed(self, pod: PodState, placement: Placement) -> None:
         """A pod was bound."""
-        group = self._world.groups.get(pod.job)
+        group = self._cache.gangs.get(pod.job)
         if group is not None:
-            group.waits = ""
+            set_status(group, pending_reason="")
         said = f"Successfully assigned {pod.key} to {placement.node}"
         if placement.chips:
             chips = ", ".join(map(str, placement.chips))
             said = f"{said}, chips {chips}"
         self._event(_about_pod(pod), "Scheduled", said, is_warning=False)
 
-    def evicted(self, pod: PodRecord, why: str) -> None:
+    def evicted(self, pod: PodState, why: str) -> None:
         """A pod is asked to end."""
         self._event(_about_pod(pod), "Evict", why, is_warning=True)
 
-    def on_pod(self, pod: PodRecord, reason: str, message: str) -> None:
+    def on_pod(self, pod: PodState, reason: str, message: str) -> None:
         """Write a warning event on a pod."""
         self._event(_about_pod(pod), reason, message, is_warning=True)
 
-    def conflict(self, group: Group, message: str) -> None:
+    def conflict(self, group: GangState, message: str) -> None:
         """Pods of a job are where they cannot be."""
         first = min(group.pods.values(), key=lambda pod: pod.order, default=None)
         if first is not None:
@@ -180,10 +181,10 @@ class Teller:
     def on_node(self, name: str, reason: str, message: str) -> None:
         """A warning on a node."""
         about = {"kind": "Node", "name": name, "apiVersion": "v1"}
-        about["uid"] = self._world.uid_of_node(name)
+        about["uid"] = self._cache.uid_of_node(name)
         self._event(about, reason, message, is_warning=True)
 
-    def on_job(self, group: Group, reason: str, message: str) -> None:
+    def on_job(self, group: GangState, reason: str, message: str) -> None:
         """A warning on a PodGroup, or on the pod that has none."""
         if group.is_alone:
             for pod in group.pods.values():
@@ -193,12 +194,12 @@ class Teller:
 
     def warns(self, job: str, warnings: Iterable[str]) -> None:
         """What of a job has no effect, or is not as the vendor names it; said once."""
-        message, group = "; ".join(warnings), self._world.groups.get(job)
-        if group is not None and message and group.warned != message:
-            group.warned = message
+        message, group = "; ".join(warnings), self._cache.gangs.get(job)
+        if group is not None and message and group.status.written_warning != message:
+            set_status(group, written_warning=message)
             self.on_job(group, "SchedulingWarning", message)
 
-    def on_group(self, group: Group, reason: str, message: str) -> None:
+    def on_group(self, group: GangState, reason: str, message: str) -> None:
         """An event on a PodGroup."""
         about = _about_group(group)
         if about is not None:
@@ -206,7 +207,7 @@ class Teller:
 
     def group_changed(self, job: str, *, is_urgent: bool = False) -> None:
         """The phase of a PodGroup may be another."""
-        group = self._world.groups.get(job)
+        group = self._cache.gangs.get(job)
         if group is None or group.podgroup is None:
             return
         key = ("group", job)
@@ -392,7 +393,7 @@ class Teller:
     ) -> None:
         self._number += 1
         events, now = self._events, self._clock()
-        message = spoken(self._world, message)[: encode.MAX_MESSAGE]
+        message = spoken(self._cache, message)[: encode.MAX_MESSAGE]
         if len(events) >= MOST_EVENTS:
             events.popleft()
             self.dropped += 1
@@ -421,20 +422,20 @@ class Teller:
 
     def _tell_waits(self, job: str) -> _Request | None:
         """Why a job waits: on its pods and its PodGroup, each in its own message."""
-        group = self._world.groups.get(job)
-        if group is None or not group.waits:
+        group = self._cache.gangs.get(job)
+        if group is None or not group.status.pending_reason:
             return None
-        message = group.waits
-        if not group.pods and group.said != message:
-            group.said = message
+        message = group.status.pending_reason
+        if not group.pods and group.status.written_reason != message:
+            set_status(group, written_reason=message)
             self.on_group(group, "Unschedulable", message)
             self.group_changed(job)
         pods = [p for p in group.pods.values() if p.ours and _is_waiting(p)]
-        news = [pod for pod in pods if pod.said != message]
+        news = [pod for pod in pods if pod.written_reason != message]
         for pod in news:
-            pod.said = message
+            pod.written_reason = message
             self._put(("condition", pod.uid), partial(self._tell_pod, pod), 0.0)
-        if news and group.reason == message:
+        if news and group.status.not_ready == message:
             self._say("not ready", job=job, message=message)
         if news:
             first = min(news, key=lambda pod: pod.order)
@@ -445,24 +446,26 @@ class Teller:
             self.group_changed(job)
         return None
 
-    def _tell_pod(self, pod: PodRecord) -> _Request | None:
-        if not _is_waiting(pod) or pod.uid not in self._world.pods:
+    def _tell_pod(self, pod: PodState) -> _Request | None:
+        if not _is_waiting(pod) or pod.uid not in self._cache.pods:
             return None
-        if pod.state is State.BARRED:
+        if pod.phase is PodPhase.GATED:
             return None  # the API server says SchedulingGated, which stays true
         told = encode.condition(
-            "PodScheduled", "False", "Unschedulable", pod.said, self._clock()
+            "PodScheduled", "False", "Unschedulable", pod.written_reason, self._clock()
         )
         path = encode.pod_path(pod, "status")
         return "PATCH", path, encode.pod_conditions([told], pod.uid), encode.STRATEGIC
 
     def _tell_group(self, job: str) -> _Request | None:
-        group = self._world.groups.get(job)
+        group = self._cache.gangs.get(job)
         if group is None or group.podgroup is None:
             return None
         known = group.podgroup.status
         started = known.phase not in UNSTARTED
-        if not (group.pods or group.numbers) and (started or group.is_outside):
+        if not (group.pods or group.numbers) and (
+            started or group.status.outside_canary
+        ):
             return None  # another scheduler writes it, or will
         status = self._status(group)
         conditions = self._conditions(group, str(status["phase"]))
@@ -475,14 +478,14 @@ class Teller:
         body = encode.encode({"status": to_builtins(status)})
         return "PATCH", path, body, encode.MERGE
 
-    def _status(self, group: Group) -> dict[str, Any]:
+    def _status(self, group: GangState) -> dict[str, Any]:
         assert group.podgroup is not None
         # Others are made in the place of those that were refused.
         pods = [p for p in group.pods.values() if not (p.refused and p.owned)]
         # Not pods on their way: a gang that is called running is never released.
         alive = sum(pod.holds for pod in pods)
         done = sum(pod.succeeded for pod in pods)
-        failed = sum(pod.state is State.FAILED for pod in pods)
+        failed = sum(pod.phase is PodPhase.FAILED for pod in pods)
         before = group.podgroup.status.phase
         if pods and done + failed == len(pods):
             phase = "Completed"
@@ -491,7 +494,11 @@ class Teller:
         elif before not in UNSTARTED and (alive or done):
             phase = "Unknown" if alive else before
         else:
-            phase = "Inqueue" if group.let_in or before == "Inqueue" else "Pending"
+            phase = (
+                "Inqueue"
+                if group.reported.is_admitted or before == "Inqueue"
+                else "Pending"
+            )
         return {
             "phase": phase,
             "running": alive,
@@ -499,18 +506,20 @@ class Teller:
             "failed": failed,
         }
 
-    def _conditions(self, group: Group, phase: str) -> list[PodGroupCondition] | None:
+    def _conditions(
+        self, group: GangState, phase: str
+    ) -> list[PodGroupCondition] | None:
         """The conditions of a PodGroup, if one of ours is new."""
         assert group.podgroup is not None
         known = group.podgroup.status.conditions or []
         if phase == "Running":
             new = PodGroupCondition("Scheduled", "True", reason=SCHEDULED)
-        elif group.waits:
+        elif group.status.pending_reason:
             new = PodGroupCondition(
                 "Unschedulable",
                 "True",
                 reason="NotEnoughResources",
-                message=group.waits[: encode.MAX_CONDITION],
+                message=group.status.pending_reason[: encode.MAX_CONDITION],
             )
         else:
             return None
@@ -534,25 +543,28 @@ class Teller:
         if self._used.get(name) == told:
             return None
         # What was told before us, or by us and not heard of yet.
-        before = {*self._used.get(name, ()), *self._world.allocated.get(name, ())}
+        before = {
+            *self._used.get(name, ()),
+            *self._cache.queues.allocated.get(name, ()),
+        }
         self._used[name] = told
         gone: Mapping[str, str | None] = dict.fromkeys(sorted(before - told.keys()))
         body = encode.encode({"status": {"allocated": {**gone, **told}}})
         return "PATCH", f"{VOLCANO}/queues/{name}/status", body, encode.MERGE
 
 
-def _is_waiting(pod: PodRecord) -> bool:
-    return pod.assumed is None and pod.state in (State.WAITING, State.BARRED)
+def _is_waiting(pod: PodState) -> bool:
+    return pod.assumed is None and pod.phase in (PodPhase.WAITING, PodPhase.GATED)
 
 
-def _with_way(message: str, pod: PodRecord) -> str:
+def _with_way(message: str, pod: PodState) -> str:
     """*message* with the command that says what would help, if it has no hint."""
     if HINT in message:
         return message
     return f"{message}{HINT}ringleaf explain pod/{pod.name} -n {pod.namespace}"
 
 
-def _about_pod(pod: PodRecord) -> dict[str, str]:
+def _about_pod(pod: PodState) -> dict[str, str]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -562,7 +574,7 @@ def _about_pod(pod: PodRecord) -> dict[str, str]:
     }
 
 
-def _about_group(group: Group) -> dict[str, str] | None:
+def _about_group(group: GangState) -> dict[str, str] | None:
     if group.podgroup is None:
         return None
     meta = group.podgroup.metadata

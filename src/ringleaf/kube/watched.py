@@ -1,14 +1,14 @@
-"""Everything that is looked at in the API server: a reflector for each kind.
+"""Everything that is watched in the API server: a reflector for each kind.
 
-A listener has a ``put_…`` and a ``drop_…`` for every kind, as ``World`` does, and may
-have an ``unread_…`` for objects that cannot be read.
+The handlers are those of ``ClusterCache``, or of an event buffer before one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ringleaf.kube import names, topology
 from ringleaf.kube.api import Api
+from ringleaf.kube.event_handler import Handlers
 from ringleaf.kube.objects import (
     Budget,
     Claim,
@@ -22,25 +22,25 @@ from ringleaf.kube.objects import (
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Reflector
 
-Heed = Callable[[list[Any]], None]
+Heed = Callable[[Sequence[Any]], None]
 
 
 def reflectors(
     api: Api,
-    listener: object,
+    handlers: Handlers,
     wake: Callable[[], None],
     trouble: Callable[[str], None],
 ) -> Iterator[Reflector[Any]]:
-    """Reflectors that tell *listener* of every kind, and *wake* whenever they do."""
+    """Reflectors for every kind, which call *handlers*, and *wake* whenever they do."""
     kinds: list[tuple[str, Any, str, str, bool]] = [
         ("/api/v1/nodes", NodeObject, "nodes", "", False),
         ("/api/v1/pods", Pod, "pods", "", False),
-        (f"{VOLCANO}/podgroups", PodGroup, "groups", "", True),
+        (f"{VOLCANO}/podgroups", PodGroup, "podgroups", "", True),
         (f"{VOLCANO}/queues", QueueObject, "queues", "", True),
         (
             "/apis/scheduling.k8s.io/v1/priorityclasses",
             PriorityClass,
-            "classes",
+            "priorityclasses",
             "",
             True,
         ),
@@ -50,33 +50,32 @@ def reflectors(
     called: dict[tuple[str, str], str] = {}
     name = f"fieldSelector=metadata.name%3D{topology.NAME}"
     maps = f"/api/v1/namespaces/{topology.NAMESPACE}/configmaps"
-    kinds.append((maps, ConfigMap, "maps", name, False))
+    kinds.append((maps, ConfigMap, "configmaps", name, False))
     called[maps, name] = f"configmaps/{topology.NAME}"
     for namespace, label in names.REPORTS:
         maps = f"/api/v1/namespaces/{namespace}/configmaps"
         query = f"labelSelector={label.replace('=', '%3D')}"
-        kinds.append((maps, ConfigMap, "maps", query, False))
+        kinds.append((maps, ConfigMap, "configmaps", query, False))
         called[maps, query] = f"configmaps/{namespace}/{label.partition('=')[0]}"
     for path, kind, what, query, optional in kinds:
-        put: Heed = getattr(listener, f"put_{what}")
-        drop: Heed = getattr(listener, f"drop_{what}")
+        handler = handlers[what]
         yield Reflector(
             api,
             path,
             kind,
             query=query,
-            put=_waking(put, wake),
-            drop=_waking(drop, wake),
+            put=_waking(handler.on_update, wake),
+            drop=_waking(handler.on_delete, wake),
             listed=wake,
             optional=optional,
             name=called.get((path, query), ""),
             trouble=trouble,
-            unread=getattr(listener, f"unread_{what}", lambda _key, _raw: None),
+            unread=handler.on_unreadable,
         )
 
 
 def _waking(heed: Heed, wake: Callable[[], None]) -> Heed:
-    def heard(objects: list[Any]) -> None:
+    def heard(objects: Sequence[Any]) -> None:
         heed(objects)
         wake()
 

@@ -19,10 +19,10 @@ import msgspec
 from msgspec import Struct, field
 
 from ringleaf.kube.demand import NAME_FIELD, digest_of
+from ringleaf.kube.node_reports import NodeReports
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.products import DEVICES, TYPE, is_npu, product_of_node
 from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity, whole_number
-from ringleaf.kube.reported import Said
 from ringleaf.kube.reports import NodeHealth, SwitchHealth
 from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Node
@@ -65,7 +65,7 @@ class Inventory(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class NodeFacts(Struct, frozen=True):
+class NodeState(Struct, frozen=True):
     """A node as the core knows it, and what is written on pods that go there.
 
     Args:
@@ -98,12 +98,12 @@ class NodeFacts(Struct, frozen=True):
 
 def node_of(
     given: NodeObject,
-    said: Said,
+    said: NodeReports,
     topology: Topology | None = None,
     *,
     is_unclear: bool = False,
     held: int = 0,
-) -> NodeFacts:
+) -> NodeState:
     """What is known of a node on which pods hold the chips *held*."""
     metadata = given.metadata
     annotations = metadata.annotations or {}
@@ -148,7 +148,7 @@ def node_of(
         offers=_offers(n_chips, kept_back, is_unclear=is_unclear),
         allocatable=allocatable if allocatable < n_chips else None,
     )
-    return NodeFacts(
+    return NodeState(
         node=node,
         devices=devices,
         address=address,
@@ -284,7 +284,7 @@ class _Masks(NamedTuple):
 
 
 def _faults(
-    said: Said,
+    said: NodeReports,
     product: Product,
     n_chips: int,
     devices: Mapping[int, Device],
@@ -351,7 +351,7 @@ def _chip_mask(names: Iterable[str], prefix: str) -> int:
 # How it is.
 
 
-def _down(given: NodeObject, said: Said) -> Down | None:
+def _down(given: NodeObject, said: NodeReports) -> Down | None:
     """Why a node is not ready; None where it is."""
     if said.node is not None and said.node.status is NodeHealth.UNHEALTHY:
         return Down.DAEMON
@@ -362,11 +362,11 @@ def _down(given: NodeObject, said: Said) -> Down | None:
     return None if ready else Down.NOT_READY
 
 
-def _has_weak_switch(said: Said) -> bool:
+def _has_weak_switch(said: NodeReports) -> bool:
     return said.switch is not None and said.switch.status is SwitchHealth.SUB_HEALTHY
 
 
-def _is_separated(said: Said) -> bool:
+def _is_separated(said: NodeReports) -> bool:
     """Whether the node daemon wants no new pods there."""
     return said.node is not None and said.node.status is NodeHealth.PRE_SEPARATE
 
@@ -472,7 +472,7 @@ def _place(
 
 
 def _superpod(
-    said: Said, annotations: Mapping[str, str], problems: list[str]
+    said: NodeReports, annotations: Mapping[str, str], problems: list[str]
 ) -> int | None:
     """The SuperPoD of a node: as reported, or else as its annotation says."""
     reported = None if said.device is None else said.device.superpod
@@ -485,7 +485,7 @@ def _superpod(
     return number if number is not None and 0 <= number < MAX_SUPERPOD else None
 
 
-def _server_index(said: Said, annotations: Mapping[str, str]) -> str:
+def _server_index(said: NodeReports, annotations: Mapping[str, str]) -> str:
     own = annotations.get("serverIndex")
     if own is not None or said.device is None or said.device.server_index is None:
         return own or ""

@@ -8,7 +8,7 @@ COLLECTED = "cluster-info-"
 """The ConfigMaps of the cluster daemon, which collects the reports of all nodes."""
 
 
-class Said(NamedTuple):
+class NodeReports(NamedTuple):
     """What is said of one node."""
 
     device: DeviceReport | None = None
@@ -16,7 +16,7 @@ class Said(NamedTuple):
     switch: SwitchReport | None = None
 
 
-class Reported:
+class MergedReports:
     """Reports by the ConfigMap that has them.
 
     Where a node is reported on in both layouts, those that the cluster daemon collected
@@ -26,8 +26,8 @@ class Reported:
     def __init__(self) -> None:
         self.collected_first = True
         self._maps: dict[str, Reports] = {}
-        self._direct: dict[str, Said] = {}
-        self._collected: dict[str, Said] = {}
+        self._direct: dict[str, NodeReports] = {}
+        self._collected: dict[str, NodeReports] = {}
 
     def put(self, key: str, found: Reports) -> dict[str, None]:
         """A ConfigMap is new or changed; the nodes of which it says something new."""
@@ -42,13 +42,13 @@ class Reported:
         before = self._maps.pop(key, None)
         return {} if before is None else self._changes(key, before, Reports())
 
-    def of(self, node: str) -> Said:
+    def of(self, node: str) -> NodeReports:
         """What is said of *node*."""
         first, then = self._collected, self._direct
         if not self.collected_first:
             first, then = then, first
-        one, other = first.get(node, Said()), then.get(node, Said())
-        return Said(
+        one, other = first.get(node, NodeReports()), then.get(node, NodeReports())
+        return NodeReports(
             one.device or other.device,
             one.node or other.node,
             one.switch or other.switch,
@@ -63,7 +63,7 @@ class Reported:
             for node in sorted(old.keys() | new.keys()):
                 if old.get(node) != new.get(node):
                     report = new.get(node) or self._elsewhere(key, part, node)
-                    known = said.get(node, Said())
+                    known = said.get(node, NodeReports())
                     said[node] = known._replace(**{field: report})
                     changed[node] = None
         return changed

@@ -1,36 +1,24 @@
-"""A pod as the scheduler keeps it: what it asks, where it is, whose it is."""
+"""A pod as the scheduler keeps it: what it requests, where it is, whose it is."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from msgspec.msgpack import Encoder
 from msgspec.structs import replace
 
 from ringleaf.kube import names
-from ringleaf.kube.demand import (
-    BadPod,
-    check_number,
-    check_size,
-    demand_of,
-    digest_of,
-    requests_of,
-    the_one,
-)
-from ringleaf.kube.objects import Container, Pod, PodSpec, Quantities, Resources
+from ringleaf.kube.demand import BadPod, check_number, the_one
+from ringleaf.kube.objects import Pod
+from ringleaf.kube.pod_request import chips_named, held_by, read_request
 from ringleaf.kube.quantity import whole_number
 from ringleaf.kube.unstarted import refusal_of, runs
-from ringleaf.model.cache import Cache
-from ringleaf.model.demand import NOTHING, Demand
-from ringleaf.model.mask import MAX_CHIPS
+from ringleaf.model.demand import NOTHING
 from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
 
-MAX_CHIPS_ASKED: Final = 1_000_000
 MAX_RANK: Final = 1_000_000
 MAX_TEXT: Final = 1 << 12
 """Characters of a label or an annotation that are kept; 64 chips need 900."""
@@ -38,19 +26,9 @@ MAX_LABELS: Final = 200
 """Labels of a pod; each has at most 63 characters, and 317 in its key."""
 MAX_CLAIMS: Final = 1000
 """Volume claims of a pod."""
-MAX_READ: Final = 1 << 14
-"""Kinds of pods that are remembered."""
-MAX_READ_BYTES: Final = 12 << 20
-"""Bytes of what is remembered of them."""
 MAX_TIME: Final = 40
 """Characters of a time."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
-_encoded: Final = Encoder().encode
-_read: Final[Cache[bytes, tuple[int, str, Demand]]] = Cache(MAX_READ, MAX_READ_BYTES)
-_chips_read: Final[Cache[str, tuple[tuple[int, ...] | None]]] = Cache(1 << 14, 4 << 20)
-
-USUAL: Final = ("cpu", "memory", "ephemeral-storage", *sorted(names.NPU_RESOURCES))
-"""Resources that count of pods which ask for more than is read."""
 
 JOB_LABELS: Final = (
     names.TOR_AFFINITY,
@@ -85,12 +63,12 @@ KEPT_ANNOTATIONS: Final = frozenset(
 """Annotations that are looked at later; others may be large."""
 
 
-class State(Enum):
+class PodPhase(Enum):
     """What a pod means to the scheduler."""
 
     WAITING = "waiting"
     """It wants a node."""
-    BARRED = "barred"
+    GATED = "gated"
     """It wants a node, and something else must happen first."""
     BOUND = "bound"
     """It holds what it was given, until it is gone."""
@@ -100,7 +78,7 @@ class State(Enum):
     """It ended badly."""
 
 
-class Signs(NamedTuple):
+class PodHealth(NamedTuple):
     """What is wrong with a pod by its own account, whatever its node says."""
 
     has_crashed: bool = False
@@ -111,18 +89,18 @@ class Signs(NamedTuple):
     """Whether another has taken its place, so that it may be deleted."""
 
 
-WELL: Final = Signs()
+HEALTHY: Final = PodHealth()
 
 
-class PodRecord:
-    """One pod; the world alone writes to it."""
+class PodState:
+    """One pod; the cache alone writes to it."""
 
     __slots__ = (
         "accelerator",
         "annotations",
-        "asked",
         "assumed",
         "base",
+        "bind_error",
         "bound_at",
         "chip_text",
         "chips",
@@ -132,6 +110,7 @@ class PodRecord:
         "deleting",
         "demand",
         "group",
+        "health",
         "is_stranded",
         "job",
         "key",
@@ -145,23 +124,22 @@ class PodRecord:
         "order",
         "ours",
         "owned",
+        "phase",
         "preemptable",
         "preempts",
         "priority",
         "problem",
         "rank",
-        "refusal",
+        "refusal_reported",
         "refused",
-        "refused_told",
+        "requested",
         "resource",
         "role",
         "runs",
-        "said",
-        "signs",
         "started",
-        "state",
         "succeeded",
         "uid",
+        "written_reason",
     )
 
     def __init__(self, pod: Pod, schedulers: frozenset[str]) -> None:
@@ -176,18 +154,18 @@ class PodRecord:
         """Whether a controller replaces it when it is deleted."""
         self.is_stranded = False
         """Whether its node is gone."""
-        self.refused_told = False
+        self.refusal_reported = False
         """Whether the engine knows that its node refused it."""
         self.assumed: Placement | None = None
         """Where it was sent; until the API server says the same."""
         self.not_before = 0.0
         """When it may be tried again."""
-        self.refusal = ""
+        self.bind_error = ""
         """Why it was not bound the last time; for people."""
         self.number: int | None = None
         """Its number among the pods of its job, which is its rank if it has chips."""
         self.job = ""
-        self.said = ""
+        self.written_reason = ""
         """What its condition says already of why it waits."""
         annotations = metadata.annotations or _NONE
         self.role = labels.get(names.TASK) or _text(annotations, names.TASK)
@@ -204,42 +182,25 @@ class PodRecord:
         self.claims = tuple(_claims(pod)) if spec.volumes else ()
         self.problem = ""
         """Why it cannot be placed as it is; for people."""
-        self.asked, self.resource = 0, ""
+        self.requested, self.resource = 0, ""
         self.base = self.demand = NOTHING
-        self._ask(pod)
+        self._read_request(pod)
         if self.base.namespace == self.namespace:
             self.namespace = self.base.namespace  # one text for all pods alike
         self.problem = self.problem or _too_much(pod)
         self.update(pod)
 
-    def _ask(self, pod: Pod) -> None:
-        """What it asks, which never changes; pods alike are read once."""
-        spec = pod.spec
-        parts = (
-            self.namespace,
-            spec.containers,
-            spec.init_containers,
-            spec.overhead,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-        )
-        text = _encoded(parts)
-        key = digest_of(text)
-        known = _read.get(key)
-        if known is None:
-            try:
-                known = _asked(pod, len(text))
-            except BadPod as error:
-                self.problem = str(error)
-                self.asked, self.resource, self.base = _held(pod)
-                self.demand = self.base
-                return
-            _read.put(key, known, known[2].weight)
-        self.asked, self.resource, self.base = known
+    def _read_request(self, pod: Pod) -> None:
+        """Set what it requests, which never changes."""
+        try:
+            self.requested, self.resource, self.base = read_request(pod)
+        except BadPod as error:
+            self.problem = str(error)
+            self.requested, self.resource, self.base = held_by(pod)
+            self.demand = self.base
+            return
         self.demand = self.base
-        if spec.resource_claims:
+        if pod.spec.resource_claims:
             self.problem = (
                 f"Pod {quoted(self.key)} has resource claims, which are ignored; "
                 "hint: ask for chips as resources"
@@ -265,54 +226,54 @@ class PodRecord:
         self.preemptable = may != "false"
         chips = self.resource or "huawei.com/Ascend910"
         self.chip_text = _text(annotations, names.REAL) or _text(annotations, chips)
-        self.chips = chips_named(self.chip_text) if self.asked else ()
+        self.chips = chips_named(self.chip_text) if self.requested else ()
         """The chips that it names; a pod that asks for none holds none."""
-        self.state = self._state(pod)
-        self.succeeded = self.state is State.DONE
-        self.signs = _signs(pod, labels, annotations)
+        self.phase = self._phase_of(pod)
+        self.succeeded = self.phase is PodPhase.DONE
+        self.health = _health(pod, labels, annotations)
 
-    def _state(self, pod: Pod) -> State:
+    def _phase_of(self, pod: Pod) -> PodPhase:
         match pod.status.phase:
             case "Succeeded":
-                return State.DONE
+                return PodPhase.DONE
             case "Failed":
-                return State.FAILED
+                return PodPhase.FAILED
         if self.node:
-            return State.BOUND
-        return State.BARRED if pod.spec.scheduling_gates else State.WAITING
+            return PodPhase.BOUND
+        return PodPhase.GATED if pod.spec.scheduling_gates else PodPhase.WAITING
 
     @property
-    def seen(self) -> tuple[State, str, bool, str, str, bool, Signs]:
+    def signature(self) -> tuple[PodPhase, str, bool, str, str, bool, PodHealth]:
         """The values whose changes are passed on."""
         return (
-            self.state,
+            self.phase,
             self.node,
             self.deleting,
             self.group,
             self.chip_text,
             self.preemptable,
-            self.signs,
+            self.health,
         )
 
     @property
     def holds(self) -> bool:
         """Whether it holds what it was given."""
-        return self.state is State.BOUND
+        return self.phase is PodPhase.BOUND
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether it has no node yet, and is to have one."""
-        return self.state in (State.WAITING, State.BARRED)
+        return self.phase in (PodPhase.WAITING, PodPhase.GATED)
 
     @property
     def has_ended(self) -> bool:
         """Whether it runs no more."""
-        return self.state in (State.DONE, State.FAILED)
+        return self.phase in (PodPhase.DONE, PodPhase.FAILED)
 
     @property
     def is_unclear(self) -> bool:
         """Whether it holds chips, and does not say which: as many as it asked for."""
-        return self.holds and self.asked != len(self.chips or ())
+        return self.holds and self.requested != len(self.chips or ())
 
     def count_labels(self, kept: tuple[tuple[str, str], ...]) -> bool:
         """Of its labels, *kept* count for others; whether others did before."""
@@ -356,9 +317,9 @@ def _too_much(pod: Pod) -> str:
     return ""
 
 
-def _signs(
+def _health(
     pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> Signs:
+) -> PodHealth:
     """What a pod says of itself; nearly all say nothing."""
     states = pod.status.container_statuses or ()
     crashed = any(
@@ -368,9 +329,9 @@ def _signs(
         for state in states
     )
     if not (crashed or names.FAULT_TYPE in labels or names.OPERATION in annotations):
-        return WELL
+        return HEALTHY
     replaced = annotations.get(names.OPERATION) == "delete"
-    return Signs(crashed, labels.get(names.FAULT_TYPE, ""), replaced)
+    return PodHealth(crashed, labels.get(names.FAULT_TYPE, ""), replaced)
 
 
 def _bound_at(pod: Pod) -> float:
@@ -378,64 +339,6 @@ def _bound_at(pod: Pod) -> float:
     conditions = pod.status.conditions or ()
     times = (c.last_transition_time for c in conditions if c.type == "PodScheduled")
     return seconds_of(next(times, None) or "") if pod.spec.node_name else 0.0
-
-
-def _asked(pod: Pod, n_bytes: int) -> tuple[int, str, Demand]:
-    """Chips, the resource that counts them, and the rest."""
-    try:
-        check_size(pod.spec, n_bytes)
-    except BadPod as error:
-        raise BadPod(f"Pod {quoted(pod.metadata.key)}: {error}") from None
-    chips, resource = _chips(pod.metadata.key, requests_of(pod.spec))
-    labels = frozenset(pod.metadata.labels or ())
-    return chips, resource, demand_of(pod, names.NPU_RESOURCES, labels)
-
-
-def _held(pod: Pod) -> tuple[int, str, Demand]:
-    """The same of a pod that cannot be placed as it is, and may be bound already."""
-    spec = pod.spec
-    kept = PodSpec(
-        containers=spec.containers,
-        init_containers=spec.init_containers,
-        overhead=spec.overhead,
-    )
-    chips, resource, demand = 0, "", NOTHING
-    labels = frozenset(pod.metadata.labels or ())
-    for each in (kept, _plain(kept)):
-        with suppress(BadPod):
-            demand = demand_of(replace(pod, spec=each), names.NPU_RESOURCES, labels)
-            chips, resource = _held_chips(requests_of(each))
-            break
-    return chips, resource, demand
-
-
-def _held_chips(asks: Mapping[str, int]) -> tuple[int, str]:
-    """Chips of a pod that may hold some, of several kinds or parts of them."""
-    counts = {
-        name: -(-n // 1000)
-        for name, n in asks.items()
-        if n > 0 and (name in names.NPU_RESOURCES or _is_part(name))
-    }
-    whole = sorted(names.NPU_RESOURCES & counts.keys())
-    return min(sum(counts.values()), MAX_CHIPS_ASKED), whole[0] if whole else ""
-
-
-def _plain(spec: PodSpec) -> PodSpec:
-    """Containers without ports, and of what they ask the usual resources only."""
-    return PodSpec(
-        containers=[_plainly(each) for each in spec.containers or ()],
-        init_containers=[_plainly(each) for each in spec.init_containers or ()],
-    )
-
-
-def _plainly(container: Container) -> Container:
-    has = container.resources or Resources()
-    asks = Resources(requests=_usual(has.requests), limits=_usual(has.limits))
-    return Container(resources=asks, restart_policy=container.restart_policy)
-
-
-def _usual(given: Quantities | None) -> Quantities:
-    return {name: (given or {})[name] for name in USUAL if name in (given or {})}
 
 
 def _order(
@@ -465,71 +368,6 @@ def _claims(pod: Pod) -> list[str]:
         elif volume.ephemeral is not None:
             found.append(f"{pod.metadata.name}-{volume.name}")
     return [f"{pod.metadata.namespace}/{name}" for name in found]
-
-
-def _chips(key: str, asks: Mapping[str, int]) -> tuple[int, str]:
-    """Chips, and the resource that counts them."""
-    vendor = [name for name, n in asks.items() if n and name.startswith(names.VENDOR)]
-    counted = [name for name in vendor if name in names.NPU_RESOURCES]
-    if len(counted) > 1:
-        told = " and ".join(sorted(counted))
-        raise BadPod(f"Pod {quoted(key)} asks for {told}, want chips of one kind")
-    parts = sorted(name for name in vendor if _is_part(name))
-    if parts:
-        raise BadPod(
-            f"Pod {quoted(key)} asks for {parts[0]}, a part of a chip, which is not "
-            "placed",
-            "ask for whole chips",
-        )
-    if not counted:
-        return 0, ""
-    (resource,) = counted
-    chips, rest = divmod(asks[resource], 1000)
-    if rest or chips > MAX_CHIPS_ASKED:
-        found = f"{asks[resource] / 1000:g}"
-        raise BadPod(
-            f"Pod {quoted(key)} asks for {found} {resource}, "
-            f"want a whole number up to {MAX_CHIPS_ASKED}",
-            "a node has at most 64 chips",
-        )
-    return chips, resource
-
-
-def _is_part(name: str) -> bool:
-    """Whether a resource is a part of a chip: ``npu-core``, ``Ascend910-2c``."""
-    return name == "huawei.com/npu-core" or any(
-        name.startswith(f"{whole}-") for whole in names.NPU_RESOURCES
-    )
-
-
-def chips_named(text: str) -> tuple[int, ...] | None:
-    """The ids in a list of chips; None where it is no such list.
-
-    >>> chips_named("Ascend910-0,Ascend910-5"), chips_named("Ascend910-x")
-    ((0, 5), None)
-    >>> chips_named("Ascend910-0000100"), chips_named("Ascend910-00009999999999")
-    (None, None)
-    >>> chips_named("")
-    ()
-    """
-    if not text:
-        return ()
-    known = _chips_read.get(text)
-    if known is None:
-        known = (_chips_in(text),)
-        _chips_read.put(text, known, len(text))
-    return known[0]
-
-
-def _chips_in(text: str) -> tuple[int, ...] | None:
-    found = []
-    for name in text.split(","):
-        prefix, dash, number = name.strip().rpartition("-")
-        chip = whole_number(number) if dash and prefix else None
-        if chip is None or chip >= MAX_CHIPS:
-            return None
-        found.append(chip)
-    return tuple(dict.fromkeys(found))
 
 
 def seconds_of(text: str) -> float:
