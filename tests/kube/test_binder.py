@@ -9,6 +9,7 @@ import pytest
 
 from ringleaf.kube import binder
 from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.assumed_pods import AssumedPods
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.objects import Pod
@@ -52,26 +53,40 @@ class Server:
         return answer
 
 
-class Known(ClusterCache):
-    """A world that takes note of outcomes."""
+class Outcomes(AssumedPods):
+    """Takes note of outcomes."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cache: ClusterCache) -> None:
+        super().__init__(cache.state, cache.node_pods)
         self.outcomes: list[str] = []
 
     def bound(self, uid: str) -> None:
         """A pod is bound."""
         self.outcomes.append(f"{uid} bound")
 
-    def failed(self, uid: str, now: float, why: str = "") -> None:
+    def forget(self, uid: str, now: float, why: str = "") -> None:
         """A pod is not bound."""
         del now, why
         self.outcomes.append(f"{uid} failed")
 
-    def stayed(self, job: str, uid: str, now: float) -> None:
+    def not_evicted(self, job: str, uid: str, now: float) -> None:
         """A pod was not evicted."""
         del uid, now
         self.outcomes.append(f"{job} stayed")
+
+
+class Known(ClusterCache):
+    """A cache that takes note of outcomes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.assumed = Outcomes(self)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What became of pods."""
+        assert isinstance(self.assumed, Outcomes)
+        return self.assumed.outcomes
 
 
 @pytest.fixture(autouse=True)

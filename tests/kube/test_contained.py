@@ -78,7 +78,7 @@ def leads_if_it_can(found: Live, *fails: Fails) -> bool:
 
 
 LEADING = [
-    pytest.param(ClusterCache, "put_conf", 1, id="the configuration"),
+    pytest.param(ClusterCache, "reconfigure", 1, id="the configuration"),
     pytest.param(Scheduler, "_begin_to_write", 1, id="its other parts"),
     pytest.param(Scheduler, "_catch_up", 3, id="pods, three times"),
 ]

@@ -13,7 +13,7 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Report
-from ringleaf.kube import jobs, teller
+from ringleaf.kube import gang_members, teller
 from ringleaf.kube.api import Answer, Api
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.teller import MOST_EVENTS
@@ -167,7 +167,7 @@ def test_who_was_not_bound_and_not_evicted_is_looked_at_again_for_both() -> None
 def test_names_of_pods_are_remembered_in_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(jobs, "MAX_NAMES", 3)
+    monkeypatch.setattr(gang_members, "MAX_NAMES", 3)
     stage = Stage("a")
     stage.group("g", 1)
     for i in range(9):
