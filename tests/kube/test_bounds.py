@@ -221,8 +221,8 @@ def test_pods_that_come_and_go_leave_nothing_in_proportion_to_their_size() -> No
 
 @pytest.mark.slow
 def test_caches_count_bytes() -> None:
-    caches = (demand._read, demand._one, jobs._alone)  # noqa: SLF001
-    caches += (pod_request._read, pod_request._chips_read)  # noqa: SLF001
+    found = (demand._read, demand._one, jobs._alone)  # noqa: SLF001
+    caches = (*found, pod_request._read, pod_request._chips_read)  # noqa: SLF001
     stage = Stage("a")
     for i in range(300):
         keys = [f"{i}-{j}-{'k' * 150}" for j in range(MAX_TERMS)]
