@@ -24,7 +24,7 @@ from ringleaf.config.reader import read_conf
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event, JobArrived, PodsGone
 from ringleaf.framework.instruction import Bind, Evict, Instruction
-from ringleaf.kube.scheduler import SLICE
+from ringleaf.kube.decision_loop import SLICE
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Role
 from ringleaf.model.queue import Queue

@@ -41,6 +41,7 @@ from ringleaf.kube.objects import (
 )
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.recordstore import Stored
+from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.teller import Teller
 from ringleaf.kube.watch import Gone
 from ringleaf.model.placement import Placement
@@ -414,3 +415,10 @@ def teller_of(stage: Stage, server: object, clock: Callable[[], float]) -> Telle
         is_binding=lambda: False,
         name="test",
     )
+
+
+def scheduler_of(
+    stage: Stage, say: Callable[..., None] = lambda *_what, **_facts: None
+) -> Scheduler:
+    """A scheduler over *stage* that sends nothing."""
+    return Scheduler(cast(Api, None), Options(), say, decider=stage.decider)

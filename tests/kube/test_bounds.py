@@ -620,7 +620,7 @@ def test_labels_of_many_pods_are_counted_some_in_each_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pod that selects by them is placed when all of them are."""
-    monkeypatch.setattr("ringleaf.kube.cache.RELABELLED", 3)
+    monkeypatch.setattr("ringleaf.kube.label_store.RELABELLED", 3)
     stage = Stage("a b")
     for i in range(10):
         where = {"nodeName": "a" if i else "b"}

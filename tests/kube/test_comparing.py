@@ -13,7 +13,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import Event
 from ringleaf.framework.instruction import Instruction
 from ringleaf.framework.state import SchedulerState
-from ringleaf.kube import scheduler as scheduler_module
+from ringleaf.kube import comparer
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.decider import Mind
@@ -133,8 +133,8 @@ class Live(Struct):
     def has_compared(self) -> bool:
         """Whether what was heard so far has been compared."""
         scheduler = self.scheduler
-        is_known = scheduler._compared == scheduler.metrics.n_heard  # noqa: SLF001
-        return is_known and not scheduler._looks  # noqa: SLF001
+        is_known = scheduler.loop.comparison.compared == scheduler.metrics.n_heard
+        return is_known and not scheduler.loop.comparison.steps
 
 
 Wrap = Callable[[Engine], Mind]
@@ -191,7 +191,7 @@ def assert_begun_anew(found: Live) -> None:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state is compared twenty times a second."""
-    monkeypatch.setattr(scheduler_module, "COMPARE_S", OFTEN_S)
+    monkeypatch.setattr(comparer, "COMPARE_S", OFTEN_S)
 
 
 @pytest.mark.usefixtures("often")
@@ -227,12 +227,12 @@ def test_after_a_hand_over_the_state_is_compared_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also if nothing was heard since the last comparison."""
-    monkeypatch.setattr(scheduler_module, "COMPARE_S", SELDOM_S)
+    monkeypatch.setattr(comparer, "COMPARE_S", SELDOM_S)
 
     async def story() -> None:
         async with live(stands_by=True) as found:
             scheduler = found.scheduler
-            scheduler._compared = scheduler.metrics.n_heard  # noqa: SLF001
+            scheduler.loop.comparison.compared = scheduler.metrics.n_heard
             found.forget_chips()
             found.server.give_up_the_lease()
             await until(lambda: found.differences and found.knows_chips)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from ringleaf.framework.instruction import Report, Verdict
-from ringleaf.kube import scheduler as scheduler_module
+from ringleaf.kube import leadership
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
+from ringleaf.kube.isolation import Isolation
+from ringleaf.kube.leadership import Leadership
 from ringleaf.kube.quarantine import Quarantine
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.teller import Teller
@@ -46,8 +48,8 @@ class Fails:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failing leader stands again at once."""
-    monkeypatch.setattr(scheduler_module, "FIRST_STAND_S", FIRST_S)
-    monkeypatch.setattr(scheduler_module, "MOST_STAND_S", MOST_S)
+    monkeypatch.setattr(leadership, "FIRST_STAND_S", FIRST_S)
+    monkeypatch.setattr(leadership, "MOST_STAND_S", MOST_S)
 
 
 @asynccontextmanager
@@ -70,7 +72,7 @@ def failed(found: Live) -> list[object]:
 
 def leads_if_it_can(found: Live, *fails: Fails) -> bool:
     """Whether a scheduler leads after all has failed; its Lease runs out meanwhile."""
-    elector = found.scheduler._elector  # noqa: SLF001
+    elector = found.scheduler.leadership.elector
     assert elector is not None
     if found.server.holder not in ("", elector.identity):
         found.server.give_up_the_lease()
@@ -80,7 +82,7 @@ def leads_if_it_can(found: Live, *fails: Fails) -> bool:
 LEADING = [
     pytest.param(ClusterCache, "reconfigure", 1, id="the configuration"),
     pytest.param(Scheduler, "_begin_to_write", 1, id="its other parts"),
-    pytest.param(Scheduler, "_catch_up", 3, id="pods, three times"),
+    pytest.param(Leadership, "_catch_up", 3, id="pods, three times"),
 ]
 
 
@@ -125,10 +127,10 @@ def test_one_that_fails_again_and_again_waits_longer_each_time(
 
 STEPS = [
     pytest.param("_api.cut", "requests", id="requests"),
-    pytest.param("_mender.abandoned", "repairs", id="repairs"),
-    pytest.param("binder.abandoned", "bindings", id="bindings"),
-    pytest.param("_forget_decisions", "decisions", id="decisions"),
-    pytest.param("_elector.step_down", "lease", id="the Lease"),
+    pytest.param("writers.mender.abandoned", "repairs", id="repairs"),
+    pytest.param("writers.binder.abandoned", "bindings", id="bindings"),
+    pytest.param("loop.forget_decisions", "decisions", id="decisions"),
+    pytest.param("leadership.elector.step_down", "lease", id="the Lease"),
 ]
 
 
@@ -158,7 +160,7 @@ def test_a_conflict_that_cannot_be_reported_leaves_the_others_to_be(
         async with standby() as found:
             for job in ("default/g", "pod default/p"):
                 report = Report(job, Verdict.CONFLICT, f"{job} collides")
-                found.scheduler._conflicts[job] = report  # noqa: SLF001
+                found.scheduler.loop.state.conflicts[job] = report
             Fails(monkeypatch, Teller, "warns")
             await until(lambda: leads_if_it_can(found))
 
@@ -172,7 +174,7 @@ def test_a_conflict_that_cannot_be_reported_leaves_the_others_to_be(
 
 RECOVERING = [
     pytest.param(Quarantine, "blame", id="the blame"),
-    pytest.param(ClusterCache, "set_aside", id="the culprit"),
+    pytest.param(Isolation, "set_aside", id="the culprit"),
     pytest.param(Decider, "begin_anew", id="the new engine"),
 ]
 

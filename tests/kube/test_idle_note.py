@@ -71,7 +71,7 @@ def test_bad_content_is_refused(text: str) -> None:
 
 def test_a_scheduler_keeps_both_notes_and_hears_what_was_read() -> None:
     scheduler = Scheduler(cast(Api, None), Options(), lambda _what: None)
-    notes = {note.name: note for note in scheduler._kept()}  # noqa: SLF001
+    notes = {note.name: note for note in scheduler.notes()}
     assert [*notes] == ["ringleaf-run-times", "ringleaf-idle-time"]
     note = notes["ringleaf-idle-time"]
 

@@ -166,7 +166,7 @@ def test_a_leader_stops_before_anybody_else_can_begin(testbed: Testbed) -> None:
             election.now += DURATION_S - MARGIN_S
             stopped_first = not a.leads and await is_waiting(election, wanting)
             election.now += MARGIN_S
-            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            b._changed.set()  # noqa: SLF001
             await within(wanting)
 
         assert stopped_first
@@ -185,7 +185,7 @@ def test_who_renews_goes_on(testbed: Testbed) -> None:
             for _second in range(2 * DURATION_S):
                 election.now += 1
                 version = election.lease["metadata"]["resourceVersion"]
-                assert await a._renew()  # noqa: SLF001 - the loop waits in real time
+                assert await a._renew()  # noqa: SLF001
                 await until(partial(has_moved, b, version))
 
             assert await is_waiting(election, wanting)
@@ -235,7 +235,7 @@ def test_a_deleted_lease_is_nobody_elses_for_a_while(testbed: Testbed) -> None:
             assert await within(keeping) == "no replica holds the lease now"
             assert await is_waiting(election, wanting)
             election.now += DURATION_S
-            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            b._changed.set()  # noqa: SLF001
             await within(wanting)
 
     played(testbed, story)
@@ -417,7 +417,7 @@ def test_a_scheduler_that_loses_the_lead_stands_by_and_leads_again(
                 stolen = {"spec": {"holderIdentity": "thief"}}
                 election.bed.client.ask("PATCH", election.path, stolen)
                 await until(lambda: elector.identity == "a.2")
-                stood_by = not scheduler.leads and not scheduler.led.is_set()
+                stood_by = not scheduler.leads and not scheduler.leadership.led.is_set()
                 wrote = writing()
                 with pytest.raises(Unreachable, match="does not lead"):
                     await api.call("POST", "/api/v1/namespaces/default/pods", b"{}")
@@ -531,7 +531,7 @@ def test_an_edited_duration_lets_nobody_begin_earlier(testbed: Testbed) -> None:
         await until(lambda: brief(a) and brief(b))
         async with started(b.acquire()) as wanting:
             election.now += 1.5
-            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            b._changed.set()  # noqa: SLF001
 
             assert await is_waiting(election, wanting)
         assert await a._renew()  # noqa: SLF001
@@ -580,7 +580,7 @@ def test_who_no_longer_hears_of_the_lease_looks_at_it(testbed: Testbed) -> None:
             for _second in range(DURATION_S):
                 election.now += 1
                 assert await a._renew()  # noqa: SLF001
-            b._changed.set()  # noqa: SLF001 - its timer reads another clock
+            b._changed.set()  # noqa: SLF001
             await until(lambda: version_of(b) == version_of(a))
             assert await is_waiting(election, wanting)
             election.now += DURATION_S
@@ -625,7 +625,7 @@ def test_a_lease_that_cannot_be_made_is_told_once(
         monkeypatch.setattr(election.apis["a"], "call", counted)
         async with started(elector.acquire()) as wanting:
             while len(tries) < 9:  # a try is a request, and a look after it
-                elector._changed.set()  # noqa: SLF001 - its pause is in real time
+                elector._changed.set()  # noqa: SLF001 - its timer reads another clock
                 await asyncio.sleep(0.005)
 
             assert not wanting.done()
@@ -677,7 +677,7 @@ def test_only_who_has_caught_up_says_how_far_it_has_seen(
                 tasks = scheduler._tasks  # noqa: SLF001
                 await until(lambda: scheduler.is_synced and "leader" in tasks)
                 if not caught_up:
-                    scheduler._pods._list = never  # type: ignore[method-assign]  # noqa: SLF001
+                    scheduler.reflectors[1]._list = never  # type: ignore[method-assign]  # noqa: SLF001
                 election.now += DURATION_S
                 elector._changed.set()  # noqa: SLF001 - its timer reads another clock
                 await until(lambda: scheduler.leads if caught_up else elector.leads)

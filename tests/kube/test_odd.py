@@ -4,7 +4,7 @@ import asyncio
 import gc
 import json
 import tracemalloc
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,10 +14,9 @@ from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Report
 from ringleaf.kube import gang_members, teller
-from ringleaf.kube.api import Answer, Api
-from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.kube.api import Answer
 from ringleaf.kube.teller import MOST_EVENTS
-from tests.kube.stage import GROUP, NPU, Stage, node, teller_of
+from tests.kube.stage import GROUP, NPU, Stage, node, scheduler_of, teller_of
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
@@ -184,27 +183,24 @@ def test_a_gang_is_not_released_while_pods_of_it_are_on_their_way(
 ) -> None:
     said: list[str] = []
     deleted: list[str] = []
-    scheduler = Scheduler(
-        cast(Api, None), Options(), lambda what, **_more: said.append(what)
-    )
+    stage = Stage("a b")
+    scheduler = scheduler_of(stage, lambda what, **_more: said.append(what))
     monkeypatch.setattr(
-        scheduler.binder,
+        scheduler.writers.binder,
         "delete",
         lambda pods: deleted.extend(pod.name for pod in pods),
     )
-    stage = Stage("a b")
     stage.gang("g", 2)
     stage.cycle(outcome=lambda pod, _place: "bound" if pod.name == "g-0" else "sent")
     stage.groups["g"]["spec"]["minMember"] = 3
     stage.put_group(stage.groups["g"])
-    scheduler.cache = stage.cache
-    scheduler._half["default/g"] = 0.0  # noqa: SLF001
+    scheduler.loop.gangs.half_bound["default/g"] = 0.0
 
-    scheduler._release("default/g", 60.0)  # noqa: SLF001
+    scheduler.loop.gangs.release("default/g", 60.0)
     assert said == []
     (late,) = (pod for pod in stage.cache.pods.values() if pod.name == "g-1")
     stage.cache.assumed.forget(late.uid, stage.now)
-    scheduler._release("default/g", 120.0)  # noqa: SLF001
+    scheduler.loop.gangs.release("default/g", 120.0)
     assert (said, deleted) == (["release"], ["g-0"])
 
 
@@ -482,9 +478,7 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     conf = read_conf({"actions": "allocate", "tiers": tiers})
     assert isinstance(conf, Conf)
     stage = Stage("a b c d", conf)
-    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    scheduler.cache = scheduler.teller._cache = stage.cache  # noqa: SLF001
-    scheduler.decider = stage.decider
+    scheduler = scheduler_of(stage)
     for name in "xyz":
         stage.pod(name, 8)
     stage.cycle()
@@ -492,19 +486,19 @@ def test_why_a_job_waits_follows_what_changes() -> None:
     stage.cycle()
     for said in stage.said:
         if isinstance(said, Report):
-            scheduler._report(said)  # noqa: SLF001
+            scheduler.loop.executor.report(said)
     group = stage.cache.gangs["default/g"]
     assert "3 pods have no node" in group.status.pending_reason
 
     stage.drop_pod("x")
     assert stage.cycle() == []  # the engine knows that it does not fit
-    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    scheduler.loop.pending.refresh(stage.now)
     assert "2 pods have no node" in group.status.pending_reason
     stage.drop_pod("y")
     stage.drop_pod("z")
     stage.cycle()
-    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
-    assert not scheduler._waiting  # noqa: SLF001
+    scheduler.loop.pending.refresh(stage.now)
+    assert not scheduler.loop.pending.jobs
 
 
 def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> None:
@@ -512,9 +506,7 @@ def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> No
     conf = read_conf({"actions": "allocate", "tiers": tiers})
     assert isinstance(conf, Conf)
     stage = Stage("a b c d e f", conf)
-    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    scheduler.cache = scheduler.teller._cache = stage.cache  # noqa: SLF001
-    scheduler.decider = stage.decider
+    scheduler = scheduler_of(stage)
     stage.gang("g", 3)
     stage.cycle()
     for name in ("h0", "h1", "h2", "h3", "x"):
@@ -529,17 +521,17 @@ def test_why_a_running_job_finds_no_place_for_a_pod_follows_what_changes() -> No
     stage.cycle()
     for said in stage.said:
         if isinstance(said, Report):
-            scheduler._report(said)  # noqa: SLF001
+            scheduler.loop.executor.report(said)
     group = stage.cache.gangs["default/g"]
     assert "1 fitting, 5 with too few free chips" in group.status.pending_reason
 
     stage.pod("z", 8)
     assert stage.cycle() == ["bind pod default/z: z on c 01234567"]
-    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
+    scheduler.loop.pending.refresh(stage.now)
     assert "6 with too few free chips" in group.status.pending_reason
     for name in "yz":
         stage.drop_pod(name)
     stage.cycle()
     assert {"g-1", "g-2"} <= stage.bound.keys()
-    scheduler._refresh_reasons(stage.now)  # noqa: SLF001
-    assert not scheduler._waiting  # noqa: SLF001
+    scheduler.loop.pending.refresh(stage.now)
+    assert not scheduler.loop.pending.jobs

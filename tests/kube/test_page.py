@@ -57,9 +57,7 @@ class Scene:
         self.stage = Stage(nodes, conf)
         api = Api(Credentials("http://127.0.0.1:9"))
         options = Options(conf=conf)
-        engine = self.stage.engine
-        self.scheduler = Scheduler(api, options, _nothing, lambda _own: engine)
-        self.scheduler.cache = self.stage.cache
+        self.scheduler = Scheduler(api, options, _nothing, decider=self.stage.decider)
         self.metrics = self.scheduler.metrics
         self.page = Page(self.scheduler, "1.2.3")
 
@@ -245,7 +243,6 @@ def test_chips_that_are_reserved_are_neither_free_nor_used() -> None:
 
 def test_what_reservations_keep_idle_is_counted() -> None:
     scene = Scene("a b")
-    scene.scheduler.decider = scene.stage.decider
     stage = scene.stage
     stage.now = scene.scheduler.now() - 10_000
     stage.pod("small", 1)
@@ -266,7 +263,6 @@ def test_what_reservations_keep_idle_is_counted() -> None:
 
 def test_runs_that_were_learnt_are_counted() -> None:
     scene = Scene("a b")
-    scene.scheduler.decider = scene.stage.decider
     runs = scene.stage.engine.run_times
     told = RunTime(median_s=4, most_s=8)
     scene.stage.pod("one", 1)
@@ -571,7 +567,7 @@ def test_leader_and_configuration_are_as_they_were_set() -> None:
         scene.values(f"ringleaf_{n}") for n in ("leader", "configuration_is_current")
     ]
 
-    scene.scheduler.leads = False
+    scene.scheduler.leadership.leads = False
     scene.scheduler.reconfigure(DEFAULT)
     scene.scheduler.refuse_conf("no")
 
@@ -675,7 +671,7 @@ def test_pods_on_their_way_are_in_flight_until_the_api_server_has_bound_them() -
         (record,) = scene.stage.cache.pods.values()
         assert record.assumed is not None
         before = scene.values("ringleaf_bindings_in_flight")
-        binder = scene.scheduler.binder
+        binder = scene.scheduler.writers.binder
         binder.bind([Bound(record, record.assumed, {})])
 
         found = scene.values("ringleaf_bindings_in_flight")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType, SimpleNamespace
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
 import msgspec
@@ -23,20 +23,18 @@ from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import gang_events
-from ringleaf.kube.api import Api
 from ringleaf.kube.gang_state import GangState
-from ringleaf.kube.leader import Elector
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, Quarantine
-from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.watch import Gone
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
 from ringleaf.model.queue import Queue
 from tests.effort import examples
 from tests.kube.scenes import CONF, EVIL, SCENES, act_where_it_is_full, full
-from tests.kube.stage import NPU, Stage, node
+from tests.kube.stage import NPU, Stage, node, scheduler_of
 from tests.plugins.stage import A2
 
 CONTAIN = frozenset(
@@ -482,24 +480,20 @@ def test_what_is_gone_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> Non
 # Beside the engine
 
 
-def scheduler_of(stage: Stage, log: list[str]) -> Scheduler:
+def logged(stage: Stage, log: list[str]) -> Scheduler:
     """A scheduler over *stage* that sends nothing; names of its log lines."""
-    api = cast(Api, None)
-    found = Scheduler(api, Options(), lambda what, **_facts: log.append(what))
-    found.cache = found.teller._cache = stage.cache  # noqa: SLF001
-    found.decider = stage.decider
-    return found
+    return scheduler_of(stage, lambda what, **_facts: log.append(what))
 
 
 def test_a_standby_logs_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
     stage = Stage("a")
-    scheduler = scheduler_of(stage, log)
+    scheduler = logged(stage, log)
     with monkeypatch.context() as patch:
         patch.setattr("ringleaf.kube.pod_request._requested", _fail)
         stage.pod("odd", 1, asks={"cpu": "79m"})
 
-    scheduler._keep_conflicts([], [])  # noqa: SLF001 - as while it stands by
+    scheduler.loop.keep_conflicts([], [])  # as while it stands by
 
     assert log == ["quarantined"]
     assert scheduler.metrics.failures == 1
@@ -510,13 +504,13 @@ def test_a_binding_that_cannot_be_written_holds_no_chips(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = Stage("a")
-    scheduler = scheduler_of(stage, [])
+    scheduler = logged(stage, [])
     stage.gang("g", 1)
     said = stage.engine.handle_all(stage.decider.news(stage.now), stage.now)
     with monkeypatch.context() as patch:
         patch.setattr("ringleaf.kube.encode.written", _fail)
         with pytest.raises(ZeroDivisionError) as error:
-            scheduler._carry_out(said)  # noqa: SLF001 - as in a cycle
+            scheduler.loop.executor.carry_out(said)  # as in a cycle
 
     assert [pod.assumed for pod in stage.cache.pods.values()] == [None]
     assert stage.decider.recover(error.value, stage.now) == [
@@ -534,7 +528,7 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
     stage.gang("evil", 1)
     stage.gang("good", 1)
     stage.cycle()
-    scheduler = scheduler_of(stage, log)
+    scheduler = logged(stage, log)
     real = vars(GangState)["is_half_bound"].fget
 
     def half(group: GangState) -> bool:
@@ -542,14 +536,13 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
 
     monkeypatch.setattr(GangState, "is_half_bound", property(half))
     monkeypatch.setattr(scheduler, "_begin_to_write", lambda: None)
-    elector = cast(Elector, SimpleNamespace(identity="me"))
 
-    scheduler._take_the_lead(elector)  # noqa: SLF001 - after the Lease is taken
+    scheduler.leadership.take_the_lead()  # after the Lease is taken
 
     assert log == ["leads"]
-    scheduler._log_failures()  # noqa: SLF001 - at the end of the next cycle
+    scheduler.loop.narrator.log_failures()  # at the end of the next cycle
     assert log == ["leads", "quarantined"]
-    assert scheduler.teller.n_waiting == 2
+    assert scheduler.writers.teller.n_waiting == 2
     assert stage.endure() == []
 
 

@@ -141,7 +141,7 @@ def test_others_have_their_turns_between_the_parts(
             await asyncio.sleep(0.05)
             Counted.heard.clear()
             scheduler = found.scheduler
-            scheduler._recover(ZeroDivisionError())  # noqa: SLF001
+            scheduler.loop.recover(ZeroDivisionError())
             await until(lambda: not scheduler.decider.begins_anew)
             task.cancel()
             (rebuilt,) = [facts for event, facts in found.log if event == "rebuilt"]

@@ -297,7 +297,7 @@ async def written(maps: Maps) -> None:
 
 def test_a_scheduler_wakes_when_running_times_were_read() -> None:
     scheduler = Scheduler(cast(Api, None), Options(conf=LEARNING), lambda _what: None)
-    note = next(each for each in scheduler._kept() if each.key == KEY)  # noqa: SLF001
+    note = next(each for each in scheduler.notes() if each.key == KEY)
     scheduler._wake.clear()  # noqa: SLF001
 
     note.read(text_of(SERIES))
@@ -305,8 +305,8 @@ def test_a_scheduler_wakes_when_running_times_were_read() -> None:
     assert scheduler._wake.is_set()  # noqa: SLF001
     assert note.text() is None
     scheduler.decider.engine.handle_all(scheduler.decider.news(1.0), 1.0)
-    assert scheduler.decider.run_times is scheduler.run_times
-    assert scheduler.run_times.series == SERIES
+    assert scheduler.decider.run_times is scheduler.decider.engine.run_times
+    assert scheduler.decider.engine.run_times.series == SERIES
     scheduler.decider.begin_anew()
     assert note.text() is None
 

@@ -65,7 +65,7 @@ def test_others_have_their_turn_between_two_slices() -> None:
 
         working = asyncio.create_task(others())
         for _slice in range(SLICES):
-            await scheduler._cycle()  # noqa: SLF001 - one turn of it
+            await scheduler.loop.cycle()
         working.cancel()
         return minds[0].seen
 

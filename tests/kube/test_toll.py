@@ -114,7 +114,7 @@ def test_lives_of_faults_are_counted_once() -> None:
 
 def test_it_is_all_served() -> None:
     scene = Scene()
-    toll = scene.scheduler.toll
+    toll = scene.scheduler.loop.toll
     toll.book.nodes_changed(None, ILL, 1.0)
     toll.repairs = {"a": Repair.of("a", FOUND, None), "b": Repair("b", 20.0)}
     toll.repairs["b"].rate_limited = True

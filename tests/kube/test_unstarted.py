@@ -1,6 +1,6 @@
 """Bound, but never running, as Kubernetes says it."""
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,11 +8,9 @@ import pytest
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import PodFaultsReported, PodsRefused, PodsRun
 from ringleaf.framework.instruction import Delete, Report
-from ringleaf.kube.api import Api
 from ringleaf.kube.objects import Pod
-from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.unstarted import refusal_of, runs
-from tests.kube.stage import Stage, teller_of
+from tests.kube.stage import Stage, scheduler_of, teller_of
 
 WORDS = "Allocate failed due to no device, which is unexpected"
 
@@ -256,17 +254,16 @@ class Hands:
         self.deleted: list[str] = []
         self.told: list[tuple[str, str]] = []
         self.messages: list[str] = []
-        self._scheduler = Scheduler(
-            cast(Api, None), Options(), lambda what, **_more: self.said.append(what)
+        self._scheduler = scheduler_of(
+            stage, lambda what, **_more: self.said.append(what)
         )
-        self._scheduler.cache = stage.cache
         self._stage = stage
         monkeypatch.setattr(
-            self._scheduler.binder,
+            self._scheduler.writers.binder,
             "delete",
             lambda pods, **_how: self.deleted.extend(pod.name for pod in pods),
         )
-        teller = self._scheduler.teller
+        teller = self._scheduler.writers.teller
         for name in ("on_job", "on_group", "on_node"):
             monkeypatch.setattr(teller, name, self._tell)
 
@@ -278,7 +275,7 @@ class Hands:
         """What was said in the last cycle is done; of *kinds*, if given."""
         wanted = kinds or (Delete, Report)
         found = [each for each in self._stage.said if isinstance(each, wanted)]
-        self._scheduler._carry_out(found)  # noqa: SLF001
+        self._scheduler.loop.executor.carry_out(found)
 
 
 def test_pods_that_are_made_again_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

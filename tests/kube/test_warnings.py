@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from ringleaf.config.conf import Conf
 from ringleaf.framework.instruction import Bind, Report
-from ringleaf.kube.api import Answer, Api
-from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.kube.api import Answer
 from tests.engine.story import PLAIN, conf
-from tests.kube.stage import Stage, node, teller_of
+from tests.kube.stage import Stage, node, scheduler_of, teller_of
 
 TWO = conf("enqueue, allocate", PLAIN, **{"init-params": {"nslb-version": "2.0"}})
 A2 = {"accelerator-type": "module-910b-8"}
@@ -188,19 +187,16 @@ def test_d40_the_scheduler_tells_the_warnings_of_what_it_binds_and_reports(
 ) -> None:
     stage = under_leaves(TWO)
     gang(stage, pods, LABELS)
-    scheduler = Scheduler(cast(Api, None), Options(), lambda _what, **_more: None)
-    monkeypatch.setattr(scheduler, "cache", stage.cache)
-    monkeypatch.setattr(scheduler, "decider", stage.decider)
-    monkeypatch.setattr(scheduler.binder, "bind", lambda _items: None)
-    monkeypatch.setattr(scheduler.teller, "_cache", stage.cache)
+    scheduler = scheduler_of(stage)
+    monkeypatch.setattr(scheduler.writers.binder, "bind", lambda _items: None)
     told: list[tuple[str, str, str]] = []
     monkeypatch.setattr(
-        scheduler.teller,
+        scheduler.writers.teller,
         "on_job",
         lambda group, reason, message: told.append((group.name, reason, message)),
     )
     said = stage.engine.handle_all(stage.decider.news(stage.now), stage.now)
 
-    scheduler._carry_out(said)  # noqa: SLF001
+    scheduler.loop.executor.carry_out(said)
 
     assert told == [("default/g", "SchedulingWarning", NOT_NAMED)]

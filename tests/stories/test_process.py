@@ -139,7 +139,7 @@ def test_credentials_of_a_pod(stage: Stage, tmp_path: Path) -> None:
             finally:
                 scheduler.stop()
                 await task
-        return scheduler.binder.n_bound
+        return scheduler.writers.binder.n_bound
 
     assert asyncio.run(serve()) == 1
 

@@ -36,7 +36,8 @@ from ringleaf.kube.decider import Mind
 from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.page import Page
-from ringleaf.kube.scheduler import Options, Say, Scheduler
+from ringleaf.kube.scheduler import Options, Scheduler
+from ringleaf.kube.service import Say
 from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
 from ringleaf.kube.summarypage import SummaryCollector
 from ringleaf.model.topology import quoted

@@ -16,7 +16,7 @@ from ringleaf.cli.scheduler import log_lines
 from ringleaf.cli.shadow import ending
 from ringleaf.kube.api import Api
 from ringleaf.kube.health import BadAddress, Health
-from ringleaf.kube.scheduler import Say
+from ringleaf.kube.service import Say
 from ringleaf.kube.summary import WRITERS, Line, SummaryWriter
 from ringleaf.kube.summarypage import SummaryPage
 from ringleaf.model.topology import quoted

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
-from ringleaf.kube.scheduler import Say, Scheduler
+from ringleaf.kube.scheduler import Scheduler
+from ringleaf.kube.service import Say
 from ringleaf.kube.summary import WRITERS, SummaryWriter
 
 
@@ -22,8 +23,8 @@ async def summing(
     trouble = lambda line: say("trouble", message=line)  # noqa: E731
     async with Api(credentials, WRITERS, trouble, "ringleaf-summary") as api:
         name = f"ringleaf-{socket.gethostname()}"
-        writer = SummaryWriter(api, say, led=scheduler.led, name=name)
-        api.fence = scheduler.remaining
+        writer = SummaryWriter(api, say, led=scheduler.leadership.led, name=name)
+        api.fence = scheduler.leadership.remaining
         task = asyncio.create_task(writer.run(), name="summary")
 
         def ended(_task: "asyncio.Task[None]") -> None:

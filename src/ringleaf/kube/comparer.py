@@ -4,7 +4,11 @@ Both say the same once all news has been heard; where they do not, something was
 and the engine begins anew from the objects. It is done a few jobs at a time.
 """
 
-from collections.abc import Collection, Container, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import islice
 from operator import attrgetter
 from typing import Final
 
@@ -13,13 +17,21 @@ from numpy.typing import NDArray
 
 from ringleaf.engine.engine import Engine
 from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.decider import Decider
 from ringleaf.kube.gang_members import place_of
 from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.pod_state import PodState
 from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.mask import chips_of, mask_of
 from ringleaf.model.topology import quoted
 
+COMPARE_S: Final = 60.0
+"""How often the engine is compared with the objects, while something happens."""
+LOOK_AGAIN_S: Final = 0.01
+"""How long after news that was not heard yet the comparison looks again."""
+MAX_NAMED: Final = 3
+"""Differences that are named."""
 JOBS_AT_ONCE: Final = 200
 """Jobs that are compared before others have their turn."""
 
@@ -144,3 +156,79 @@ def slices(names: Collection[str]) -> Iterator[list[str]]:
     listed = list(names)
     for start in range(0, len(listed), JOBS_AT_ONCE):
         yield listed[start : start + JOBS_AT_ONCE]
+
+
+Step = Callable[[ClusterCache, Engine], Iterable[str]]
+"""A step of the comparison: the differences that it finds."""
+
+
+class Comparison:
+    """Compares the engine with the objects now and then, while something happens.
+
+    Args:
+        decider: Decides, over the cache of the objects.
+        metrics: Counts differences.
+        say: Writes a line of the log.
+        rebuilt: Is called when the engine begins anew.
+
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        metrics: Metrics,
+        say: Callable[..., None],
+        rebuilt: Callable[[], None],
+    ) -> None:
+        self._decider, self._metrics = decider, metrics
+        self._say, self._rebuilt = say, rebuilt
+        self.is_urgent = asyncio.Event()
+        """Set when the engine is to be compared with the objects soon."""
+        self.compared = 0
+        """What had been heard at the last comparison."""
+        self.steps: list[Step] = []
+        """Steps that are left, the next one last."""
+
+    async def run(self) -> None:
+        """Compare, for ever.
+
+        After a hand-over they are compared whether or not anything was heard since.
+        """
+        while True:
+            urgent = False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(COMPARE_S):
+                    urgent = await self.is_urgent.wait()
+            self.is_urgent.clear()
+            if urgent or self._metrics.n_heard != self.compared:
+                self.compared = self._metrics.n_heard
+                await self._compare_once()
+
+    async def _compare_once(self) -> None:
+        """Compare everything, a few jobs at a time; others have turns in between.
+
+        Steps are taken where all news was heard. While much happens there may be no
+        such moment between two cycles, so cycles take steps at their end as well.
+        """
+        groups = slices(self._decider.cache.gangs)
+        jobs = [partial(jobs_that_differ, names=few) for few in groups]
+        self.steps = [*reversed(jobs), strangers, nodes_that_differ]
+        while self.steps:
+            can_look = self._decider.may_be_compared
+            self.take_step()
+            await asyncio.sleep(0 if can_look else LOOK_AGAIN_S)
+
+    def take_step(self) -> bool:
+        """Take one step, if one is due; whether the engine begins anew."""
+        if not (self.steps and self._decider.may_be_compared):
+            return False
+        step = self.steps.pop()
+        found = [*islice(step(self._decider.cache, self._decider.engine), MAX_NAMED)]
+        if not found:
+            return False
+        self.steps.clear()
+        self._say("cache differs from the objects", what="; ".join(found))
+        self._metrics.differences += 1
+        self._decider.begin_anew()
+        self._rebuilt()
+        return True

@@ -71,7 +71,7 @@ class Decider:
         conf: Callable[[], Conf],
         mind: Callable[[Engine], Mind] = lambda engine: engine,
     ) -> None:
-        self._cache, self._conf, self._make = cache, conf, mind
+        self.cache, self._conf, self._make = cache, conf, mind
         self.engine = Engine((), conf=conf())
         self.mind = mind(self.engine)
         self._coming: tuple[Engine, Mind] | None = None
@@ -91,7 +91,7 @@ class Decider:
         It need not have decided everything: what it says is carried out after each
         call, so its state is as the objects are between two slices of a search as well.
         """
-        return not (self.begins_anew or self._cache.has_changes)
+        return not (self.begins_anew or self.cache.has_changes)
 
     @property
     def run_times(self) -> RunTimes | None:
@@ -105,22 +105,27 @@ class Decider:
         return self.engine.cycle.reservations.idle.account(now)
 
     def _has_heard(self, kind: type[Event]) -> bool:
-        return not (self.begins_anew or self._cache.handover.is_unreported(kind))
+        return not (self.begins_anew or self.cache.handover.is_unreported(kind))
+
+    def rate_limited(self) -> list[str]:
+        """The jobs whose repair waits for the rate limit."""
+        repairs = self.engine.repairs
+        return [name for name, each in repairs.items() if each.rate_limited]
 
     def news(self, now: float) -> list[Event]:
         """What the engine has not heard yet."""
         if self._coming is None:
             last, self._last = self._last, []
-            return [*last, *self._cache.events(now)]
+            return [*last, *self.cache.events(now)]
         self._begin()
-        return self._cache.everything(now)
+        return self.cache.everything(now)
 
     def recover(self, error: Exception, now: float) -> list[Culprit]:
         """Set aside what *error* is about, and begin anew; what that is."""
         try:
-            quarantine = self._cache.isolation.quarantine
+            quarantine = self.cache.isolation.quarantine
             found = quarantine.spread(quarantine.blame(error, now), now)
-            self._cache.isolation.set_aside(found, error)
+            self.cache.isolation.set_aside(found, error)
         finally:
             self.begin_anew()
         return found
@@ -132,7 +137,7 @@ class Decider:
         """
         if self._coming is None:  # else the last one has heard too little
             with suppress(Exception):  # the last one may know nothing any more
-                self._cache.handover.carry_over(
+                self.cache.handover.carry_over(
                     self.engine.fault_log.everything,
                     self.engine.deletions,
                     self._notes(),
@@ -157,7 +162,7 @@ class Decider:
         """
         coming = self._coming
         assert coming is not None
-        events = self._cache.everything(now)
+        events = self.cache.everything(now)
         conf = next(each for each in events if isinstance(each, ConfChanged))
         events.remove(conf)
         events.insert(0, ConfChanged(conf.conf.quiet))

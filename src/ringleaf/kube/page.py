@@ -237,7 +237,7 @@ class Reading:
 
     def _faults(self) -> None:
         """Faults, and what was done about them."""
-        toll, put = self._of.toll, self._put
+        toll, put = self._of.loop.toll, self._put
         there = Counter(cause for _where, cause, _part in toll.book.open)
         for cause in Cause:
             put("ringleaf_faults", there[cause], cause)
@@ -269,7 +269,7 @@ class Reading:
     def _parts(self) -> None:
         """What parts of the scheduler know of themselves."""
         of, put = self._of, self._put
-        binder, teller, cache = of.binder, of.teller, of.cache
+        cache, binder, teller = of.cache, of.writers.binder, of.writers.teller
         put("ringleaf_bindings_in_flight", binder.in_flight)
         put("ringleaf_bindings_total", binder.n_bound, "bound")
         put("ringleaf_bindings_total", binder.n_failed, "failed")
@@ -280,12 +280,12 @@ class Reading:
         put("ringleaf_messages_total", teller.refused, "refused")
         put("ringleaf_messages_total", teller.dropped, "dropped")
         put("ringleaf_messages_waiting", teller.n_waiting)
-        put("ringleaf_half_bound_gangs", of.n_half_bound)
-        reservations = of.reservations
+        put("ringleaf_half_bound_gangs", len(of.loop.gangs.half_bound))
+        reservations = of.decider.engine.cycle.reservations
         kept_idle = reservations.idle.kept(of.now())
         put("ringleaf_reservation_idle_chip_seconds_total", kept_idle)
         put("ringleaf_reservation_idle_budget_used", reservations.idle.share)
-        runs = of.run_times
+        runs = of.decider.engine.run_times
         put("ringleaf_runs_learnt_total", runs.learnt)
         put("ringleaf_runs_predicted_total", runs.predicted)
         put("ringleaf_runs_within_prediction_total", runs.within)

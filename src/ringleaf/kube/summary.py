@@ -37,7 +37,7 @@ from ringleaf.kube.ranktable import (
     map_name,
 )
 from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster
-from ringleaf.kube.scheduler import Say
+from ringleaf.kube.service import Say
 from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken, whole
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
