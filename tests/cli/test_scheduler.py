@@ -11,7 +11,7 @@ import pytest
 
 from ringleaf.cli.conf import read_file
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.scheduler import MOST_BYTES, Watched, _conf, _follow, log_lines
+from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, log_lines
 from ringleaf.config.conf import Conf
 
 
@@ -221,18 +221,3 @@ def test_of_many_problems_the_first_is_told_and_where_the_others_are(
     told = str(caught.value)
     assert told.startswith(f"{file}: line 1: ")
     assert told.endswith(f"; and 3 more: ringleaf check-conf {file} lists them")
-
-
-def test_an_action_without_effect_on_kubernetes_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "volcano-scheduler.conf"
-    said: list[str] = []
-
-    def say(_what: str, **facts: object) -> None:
-        said.append(str(facts.get("message")))
-
-    for actions in ("allocate", "allocate, rearrange"):
-        file.write_text(f'actions: "{actions}"\n', encoding="utf-8")
-        said.clear()
-        _conf(str(file), say)
-        named = [line for line in said if "no effect on Kubernetes" in line]
-        assert len(named) == ("rearrange" in actions)

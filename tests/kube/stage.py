@@ -284,7 +284,7 @@ class Stage:
             doomed = [
                 numbered[n].uid
                 for other in self.said
-                if isinstance(other, Delete) and other.job == each.job
+                if isinstance(other, Delete | Evict) and other.job == each.job
                 for n in other.replicas
             ]
             self.write_record(each.job, records.write(each.record, doomed=doomed))

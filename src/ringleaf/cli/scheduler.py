@@ -313,15 +313,9 @@ def _conf(file: str | None, say: Say) -> Conf:
         if size > MOST_BYTES:
             raise BadUse(f"{file}: has {size} bytes, want at most {MOST_BYTES}")
     conf, warnings = read_file(file)
-    for line in (*warnings, *_idle(conf)):
+    for line in warnings:
         say("warning", file=file, message=line)
     return conf
-
-
-def _idle(conf: Conf) -> Iterator[str]:
-    """The actions that have an effect in scenarios and simulations only."""
-    if "rearrange" in conf.actions:
-        yield "action 'rearrange' has no effect on Kubernetes: no job is movable there"
 
 
 @contextmanager

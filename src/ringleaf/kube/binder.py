@@ -119,6 +119,18 @@ class Binder:
         for pod in pods:
             self._start(self._evict(pod, why, granted, refused))
 
+    def move(
+        self,
+        pods: Iterable[PodState],
+        why: str,
+        granted: Callable[[PodState, str], None],
+    ) -> None:
+        """Ask pods to end until they do: what they move to is held for them."""
+        for pod in pods:
+            if (pod.uid, False) not in self._deleting:
+                self._deleting.add((pod.uid, False))
+                self._start(self._move(pod, why, granted))
+
     def delete(self, pods: Iterable[PodState], *, force: bool = False) -> None:
         """Delete pods, with their own grace period or without any (*force*)."""
         for pod in pods:
@@ -275,6 +287,29 @@ class Binder:
         refused()
         self._cache.assumed.not_evicted(pod.job, pod.uid, self._clock())
         self._changed()
+
+    async def _move(
+        self, pod: PodState, why: str, granted: Callable[[PodState, str], None]
+    ) -> None:
+        """Evict a pod; what refuses it, such as a disruption budget, may change."""
+        path, said = encode.pod_path(pod, "eviction"), ""
+        try:
+            while pod.uid in self._cache.pods:
+                async with self._leaving:
+                    answer = await self._ask("POST", path, encode.eviction(pod))
+                if answer is not None and answer.ok:
+                    granted(pod, why)
+                    await self._mark(pod, why)
+                    return
+                if answer is not None and answer.status == NOT_FOUND:
+                    return
+                refusal = "no answer" if answer is None else _message(answer)
+                if refusal != said:
+                    self._say("eviction refused", pod=pod.key, job=pod.job, why=refusal)
+                    said = refusal
+                await asyncio.sleep(REFUSED_S)
+        finally:
+            self._deleting.discard((pod.uid, False))
 
     async def _mark(self, pod: PodState, why: str) -> None:
         """Say on a pod that was asked to end why, as Volcano does."""

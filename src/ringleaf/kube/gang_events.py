@@ -22,7 +22,9 @@ from ringleaf.kube.gang_state import GangState, ReportedJob, set_status
 from ringleaf.kube.handover import Handover
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.job_reader import JobReader
+from ringleaf.kube.job_traits import traits_of
 from ringleaf.kube.jobs import placement_of
+from ringleaf.kube.moving import misread as moving_misread
 from ringleaf.kube.pod_state import HEALTHY, PodPhase, PodState
 from ringleaf.kube.quarantine import told
 from ringleaf.kube.recovery import (
@@ -203,8 +205,13 @@ class GangEvents:
         self, gang: GangState, job: Job | None, pods: list[PodState]
     ) -> None:
         """Drop pending deletions of a job that no longer lets us delete its pods."""
-        wants = job is not None and fault_mode(job, self._state.conf).is_ours
-        if pods and not wants and gang.repair.deleting:
+        if job is None:
+            lets = False
+        elif gang.repair.record is not None and gang.repair.record.moved_for:
+            lets = job.moving is not None
+        else:
+            lets = fault_mode(job, self._state.conf).is_ours
+        if pods and not lets and gang.repair.deleting:
             gang.repair = replace(gang.repair, deleting=NO_NAMES)
 
     def _note_misread(self, gang: GangState, pods: list[PodState]) -> None:
@@ -218,6 +225,8 @@ class GangEvents:
         podgroup, lead = gang.podgroup, lead_of(pods) if pods else None
         if podgroup is not None:
             problems.note_podgroup(podgroup, misread(podgroup), "faults")
+            traits = {} if lead is None else traits_of(lead, podgroup)
+            problems.note_podgroup(podgroup, moving_misread(traits), "moves")
         if lead is None:
             return
         found = misread_of(lead, pods, podgroup)

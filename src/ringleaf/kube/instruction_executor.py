@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ringleaf.actions.rearrange import ACTION as REARRANGE
 from ringleaf.actions.unstarted import NEVER_RAN
 from ringleaf.framework.instruction import (
     AskToExit,
@@ -141,6 +142,9 @@ class InstructionExecutor:
         why = f"Pod is evicted by {each.action} for job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
         self._teller.on_group(gang, "Evict", why)
+        if each.action == REARRANGE:
+            self._mender.evict(gang, pods, why)
+            return
         refused = self._metrics.refused
         self._binder.evict(
             pods, why, self._teller.evicted, lambda: refused.update([each.action])

@@ -28,6 +28,7 @@ from ringleaf.kube.job_traits import (
     strategy_in,
     traits_of,
 )
+from ringleaf.kube.moving import moving_of
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pod_request import MAX_READ, MAX_READ_BYTES
 from ringleaf.kube.pod_state import JOB_LABELS, PodState, seconds_of
@@ -129,6 +130,10 @@ def _job(gang: GangState, pods: list[PodState], context: JobContext) -> Job:
         preempts=lead.preempts,
         critical=lead.critical,
         recovery=recovery_of(lead, pods, podgroup),
+        # Only pods that a controller creates again, in the same PodGroup, may be moved.
+        moving=moving_of(traits)
+        if podgroup is not None and all(pod.owned for pod in pods)
+        else None,
         framework=traits.get(names.FRAMEWORK),
         alike=alike(product, lead.demand.required),
         declined=declined_defaults(traits, lead, pods, podgroup)

@@ -45,6 +45,7 @@ UNHEALTHY: Final = "Unhealthy-"
 MOST_TOLD: Final = 16
 """Pods of a job that get an event of their own."""
 PODS, RECORDS = "pods", "records"
+BEGUN: Final = "it was begun before"
 SETTLE_S: Final = 90.0
 """Seconds after which no write of the previous leader is under way any more.
 
@@ -73,6 +74,13 @@ class _Move(NamedTuple):
     stored: Stored
 
 
+class _Eviction(NamedTuple):
+    """Pods of a job that is moved, and what they are told."""
+
+    pods: list[PodState]
+    why: str
+
+
 class _Deletion(NamedTuple):
     pods: list[PodState]
     force: bool
@@ -94,7 +102,7 @@ class _Reset(NamedTuple):
     exits: bool | None = None
 
 
-_Step = _Note | _Removal | _Move | _Deletion | _Pointing | _Reset
+_Step = _Note | _Removal | _Move | _Eviction | _Deletion | _Pointing | _Reset
 
 
 class Mender:
@@ -230,7 +238,14 @@ class Mender:
             return
         group.repair = replace(group.repair, is_resumed=True)
         force = fault_mode(group.reported.job, self._cache.conf) is FaultMode.FORCE
-        self._say("delete", job=group.name, pods=len(pods), why="it was begun before")
+        record = group.repair.record
+        if record is not None and record.moved_for:
+            self._say("evict", job=group.name, pods=len(pods), why=BEGUN)
+            self.evict(
+                group, pods, f"Pod is moved so that job {record.moved_for!r} starts"
+            )
+            return
+        self._say("delete", job=group.name, pods=len(pods), why=BEGUN)
         for pod in pods:
             self._doom(group, [pod], force=force or self._is_lost(pod))
 
@@ -255,9 +270,17 @@ class Mender:
 
     def _doom(self, group: GangState, pods: list[PodState], *, force: bool) -> None:
         """Delete pods; what is written before that says that they are about to be."""
+        self._mark_doomed(group, pods)
+        self._then(group.name, _Deletion(pods, force))
+
+    def evict(self, group: GangState, pods: list[PodState], why: str) -> None:
+        """Evict the pods of a job that is moved, once its new place is written down."""
+        self._mark_doomed(group, pods)
+        self._then(group.name, _Eviction(pods, why))
+
+    def _mark_doomed(self, group: GangState, pods: list[PodState]) -> None:
         if group.podgroup is not None:
             self._doomed.setdefault(group.name, set()).update(pod.uid for pod in pods)
-        self._then(group.name, _Deletion(pods, force))
 
     def _point(self, group: GangState, each: ReportFaultyPods) -> None:
         """Mark faulty pods, and unmark pods that have recovered.
@@ -326,6 +349,8 @@ class Mender:
                         await self._remove(stored)
                     case _Move(stored):
                         await self._move(stored)
+                    case _Eviction(pods, why) if is_there:
+                        self._binder.move(pods, why, self._teller.evicted)
                     case _Deletion(pods, force) if is_there:
                         self._binder.delete(pods, force=force)
                     case _Pointing(pod, status):

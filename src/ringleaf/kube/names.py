@@ -26,6 +26,12 @@ HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 ESTIMATE: Final = "ringleaf.io/estimate-seconds"
 """Seconds after which a job is sure to have ended, on its PodGroup or pod."""
+MOVABLE: Final = "ringleaf.io/movable"
+"""Whether a job may be moved while it runs, a label of its PodGroup or pods."""
+RESTART_SECONDS: Final = "ringleaf.io/restart-seconds"
+CHECKPOINT_SECONDS: Final = "ringleaf.io/checkpoint-seconds"
+CHECKPOINTED_AT: Final = "ringleaf.io/checkpointed-at"
+"""When a movable job last saved its work."""
 
 REPAIR: Final = "ringleaf.io/repair"
 """The record of the repair of a job, on its PodGroup, as it was written before.

@@ -38,6 +38,7 @@ JOB_LABELS: Final = (
     names.DUO,
     names.FRAMEWORK,
     "ring-controller.atlas",
+    names.MOVABLE,
 )
 """Labels of a pod or its PodGroup that say what the job asks of the hardware."""
 JOB_ANNOTATIONS: Final = (
@@ -45,6 +46,9 @@ JOB_ANNOTATIONS: Final = (
     names.QUEUE_NAME,
     names.ESTIMATE,
     names.POLICY,
+    names.RESTART_SECONDS,
+    names.CHECKPOINT_SECONDS,
+    names.CHECKPOINTED_AT,
 )
 """Annotations that do the same."""
 KEPT_ANNOTATIONS: Final = frozenset(
