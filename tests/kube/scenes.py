@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
+from ringleaf.kube import names
 from ringleaf.kube.reports import check_code
 from tests.kube.stage import NPU, Stage, node
 from tests.kube.test_unstarted import refuse
@@ -47,7 +48,10 @@ def conf_of(actions: str, **parameters: str) -> Conf:
             "tiers": [
                 {"plugins": [{"name": name} for name in tier]} for tier in (first, then)
             ],
-            "configurations": [{"name": "init-params", "arguments": given}],
+            "configurations": [
+                {"name": "init-params", "arguments": given},
+                {"name": "rearrange", "arguments": {"wait-seconds": 1}},
+            ],
         }
     )
     assert isinstance(found, Conf), found
@@ -236,6 +240,40 @@ def act_in_superpods(stage: Stage) -> None:
     canary(stage)
 
 
+# Moves
+
+
+def halves() -> Stage:
+    """Half of each of two nodes is free, where jobs run that may be moved."""
+    stage = Stage("a b", conf_of("enqueue, allocate, backfill, rearrange"))
+    meta = {
+        "labels": {names.MOVABLE: "true"},
+        "annotations": {names.CHECKPOINT_SECONDS: "1"},
+    }
+    for name in ("gone", "evil-first", "evil-second"):
+        stage.group(name, 1, **meta)
+        stage.pod(f"{name}-0", 4, name, owned=True)
+        stage.endure(1)
+    stage.drop_pod("gone-0")
+    stage.drop_group("gone")
+    stage.endure(3600)
+    put_a_node_for_the_canary(stage)
+    return stage
+
+
+def act_where_jobs_move(stage: Stage) -> None:
+    """A job of a whole node comes, for which one of the others is moved."""
+    stage.gang("evil-big", 1)
+    stage.endure(10)
+    stage.endure(10)
+    for name in ("evil-first", "evil-second"):
+        if stage.cache.gangs[f"default/{name}"].binding.evicting:
+            stage.drop_pod(f"{name}-0")
+            stage.endure(1)
+            stage.pod(f"{name}-0", 4, name, owned=True)
+    canary(stage)
+
+
 SCENES: Final[Mapping[str, Scene]] = MappingProxyType(
     {
         "full": Scene(full, act_where_it_is_full),
@@ -243,5 +281,6 @@ SCENES: Final[Mapping[str, Scene]] = MappingProxyType(
         "leaves 1.0": Scene(leaves("1.0"), act_under_leaves),
         "leaves 2.0": Scene(leaves("2.0"), act_under_leaves),
         "SuperPoDs": Scene(superpods, act_in_superpods),
+        "moves": Scene(halves, act_where_jobs_move),
     }
 )

@@ -382,8 +382,11 @@ def pod(
     asks = {"cpu": "1", **({NPU: str(chips)} if chips else {})}
     asks |= changes.pop("asks", {})
     annotations = {GROUP: group} if group else {}
+    owner = {"kind": "Job", "name": group, "uid": group, "controller": True}
+    owners = [owner] if changes.pop("owned", False) else []
     return {
         "metadata": {
+            "ownerReferences": owners,
             "name": name,
             "namespace": changes.pop("namespace", "default"),
             "uid": changes.pop("uid", name),

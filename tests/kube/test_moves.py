@@ -1,6 +1,5 @@
 """Running jobs that are moved, with objects, a cache and a real engine."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from ringleaf.framework.instruction import Evict, PersistRepair, Repaired
 from ringleaf.kube import names, records
 from ringleaf.kube.moving import misread, moving_of
 from ringleaf.model.moving import Moving
-from tests.kube.stage import Plain, Stage, pod
+from tests.kube.stage import Stage
 
 MOVABLE = {names.MOVABLE: "true"}
-OWNERS = ({"kind": "Job", "name": "j", "uid": "u", "controller": True},)
 
 
 def rearranging() -> Conf:
@@ -36,21 +34,13 @@ def gang(
     stage: Stage,
     name: str,
     chips: int,
-    owners: Sequence[Plain] = OWNERS,
+    *,
+    owned: bool = True,
     **spec: Any,  # noqa: ANN401
 ) -> None:
-    """Submit a gang of one pod."""
+    """Submit a gang of one pod, which a controller creates if it is *owned*."""
     stage.group(name, 1, **spec)
-    create(stage, name, chips, owners)
-
-
-def create(
-    stage: Stage, name: str, chips: int, owners: Sequence[Plain] = OWNERS
-) -> None:
-    """The pod of a gang is created, by its controller if it has one."""
-    plain = pod(f"{name}-0", chips, name, uid=f"{name}-{stage.now}")
-    plain["metadata"]["ownerReferences"] = [*owners]
-    stage.put_pod(plain)
+    stage.pod(f"{name}-0", chips, name, owned=owned)
 
 
 def runs(stage: Stage, name: str) -> None:
@@ -62,16 +52,14 @@ def runs(stage: Stage, name: str) -> None:
     stage.put_group(stage.groups[name])
 
 
-def fragmented(
-    owners: Sequence[Plain] = OWNERS,
-    **spec: Any,  # noqa: ANN401
-) -> Stage:
+def fragmented(*, owned: bool = True, **spec: Any) -> Stage:  # noqa: ANN401
     """Half of each of two nodes is free, and a job of a whole node arrives."""
     saving = {"annotations": {names.CHECKPOINT_SECONDS: "60"}}
     stage = Stage("a b", conf=rearranging())
     stage.now = 1767225600.0 + 7200  # 2026-01-01 at two
     for name in ("gone", "fixed", "eval"):
-        gang(stage, name, 4, owners, **(saving | spec if name == "eval" else {}))
+        more = saving | spec if name == "eval" else {}
+        gang(stage, name, 4, owned=owned, **more)
         stage.cycle()
         runs(stage, name)
     stage.cycle()
@@ -102,7 +90,7 @@ def test_a_movable_job_starts_elsewhere_and_the_pending_job_where_it_was() -> No
     stage.drop_pod("eval-0")
     stage.cycle(1)
     assert stage.bound["big-0"] == "b 01234567"
-    create(stage, "eval", 4)
+    stage.pod("eval-0", 4, "eval", owned=True)
     stage.cycle(1)
     assert stage.bound["eval-0"] == "a 0123"
     assert any(isinstance(each, Repaired) for each in stage.said)
@@ -124,7 +112,7 @@ def test_a_move_that_was_begun_is_completed_by_the_next_leader() -> None:
     assert "small-0" not in stage.bound, "what is free is held for the moved job"
 
     stage.drop_pod("eval-0")
-    create(stage, "eval", 4)
+    stage.pod("eval-0", 4, "eval", owned=True)
     stage.cycle(1)
     assert stage.bound["eval-0"] == "a 0123"
 
@@ -158,7 +146,7 @@ def test_no_other_job_is_moved(spec: dict[str, Any]) -> None:
 
 
 def test_pods_that_no_controller_creates_again_are_not_moved() -> None:
-    stage = fragmented(owners=(), labels=MOVABLE)
+    stage = fragmented(owned=False, labels=MOVABLE)
 
     stage.cycle()
 

@@ -264,11 +264,8 @@ ACTIONS = {
     for name in ("allocate", "backfill", "handle_faults", "preempt")
 }
 """Modules of which no function is given a job; what they call is."""
-MOVES = {
-    f"ringleaf.actions.{name}"
-    for name in ("emptying", "move_search", "moves", "propose", "rearrange")
-} | {"ringleaf.actions.whole_units"}
-"""Modules that move jobs that say they may be moved: on Kubernetes none says so."""
+WHOLE = {"ringleaf.actions.whole_units"}
+"""Modules that make leaves whole where no job is pending, which a command does."""
 
 
 @pytest.mark.slow
@@ -280,7 +277,7 @@ def test_every_rule_plugin_and_action_is_reached(reached: Reached) -> None:
         if each.__module__.startswith(DECIDING)
     }
 
-    assert wanted - known <= TABLES | EXPLAIN | METRICS | ACTIONS | MOVES
+    assert wanted - known <= TABLES | EXPLAIN | METRICS | ACTIONS | WHOLE
     assert {"switches", "superpods", "repair_leaves"} <= {
         each.removeprefix("ringleaf.policies.") for each in known
     }
