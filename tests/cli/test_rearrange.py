@@ -5,8 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
+from ringleaf.cli.explain_live import target_of
+from ringleaf.cli.failure import BadUse
+from ringleaf.cli.live import ClusterAccess
+from ringleaf.cli.rearrange_live import rearrange_in, rearrange_live
+from ringleaf.kube.look import Look
 from tests.cli.conftest import Ringleaf
 from tests.docs.pages import ROOT
+from tests.kube.test_moves import MOVABLE, fragmented
 
 Write = Callable[[str], str]
 
@@ -170,3 +176,51 @@ def test_a_simulation_moves_the_share_of_jobs_that_is_movable(
     assert moved["measures"]["faults"]["moved"] > 0
     assert moved["measures"]["faults"]["repaired"] == 0
     assert moved["measures"]["faults"]["chip_hours_lost_to_evictions"] > 0
+
+
+# The live cluster.
+
+
+def test_moves_are_proposed_for_a_live_cluster(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stage = fragmented(labels=MOVABLE)
+    before = stage.bound
+
+    status = rearrange_in(
+        Look(stage.cache, stage.now),
+        target_of("job/big", "default"),
+        10,
+        whole_units=False,
+        as_json=False,
+    )
+
+    assert status == 0
+    told = capsys.readouterr().out
+    assert "job 'default/big' (1 x 8 chips) starts after 1 move" in told
+    assert "default/eval" in told
+    assert stage.bound == before
+
+
+def test_a_live_cluster_without_movable_jobs_has_no_plan(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stage = fragmented()
+
+    status = rearrange_in(
+        Look(stage.cache, stage.now), None, 10, whole_units=False, as_json=True
+    )
+
+    assert status == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["for"] == "default/big"
+    assert told["why"] == "no running job may be moved"
+
+
+def test_of_a_live_cluster_a_job_is_named_with_its_kind() -> None:
+    with pytest.raises(BadUse) as raised:
+        rearrange_live(ClusterAccess(), "big", "", 10, whole_units=False, as_json=False)
+
+    assert str(raised.value) == (
+        "--for is 'big', want job/NAME, podgroup/NAME or pod/NAME; hint: --for job/big"
+    )

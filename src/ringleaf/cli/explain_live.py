@@ -219,6 +219,11 @@ def _names(look: Look, target: Target) -> list[str]:
     return sorted({*_of_job(look, target)})
 
 
+def job_names(look: Look, target: Target) -> list[str]:
+    """The names of the jobs that are meant. Raises ``BadUse`` if there are none."""
+    return [group.name for group in _groups(look, target)]
+
+
 def _groups(look: Look, target: Target) -> list[GangState]:
     """The groups that are meant, by name."""
     cache, found = look.cache, _names(look, target)

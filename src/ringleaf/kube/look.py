@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ringleaf.actions.enqueue import admit_job
 from ringleaf.config.conf import Conf
@@ -167,6 +168,15 @@ class Look:
             said = self._engine.handle_all(events, self.now)
             self.reports = [each for each in said if isinstance(each, Report)]
         return self._engine
+
+    def leave_out(self, action: str) -> None:
+        """Decide without an action of the configuration."""
+        left = tuple(each for each in self.conf.actions if each != action)
+        self.conf = replace(self.conf, actions=left)
+        self.events = [
+            ConfChanged(self.conf) if isinstance(each, ConfChanged) else each
+            for each in self.events
+        ]
 
     def decide(self) -> None:
         """Let an engine do what a scheduler would do now."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ringleaf.cli.command import Option, Positional, given
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.options import Json, LiveOptions, Namespace, ScenarioFile, Top
+from ringleaf.cli.options import Json, LiveOptions, Namespace, Top
 from ringleaf.cli.registry import ASK, TRY, command
 
 NO_LIVE = LiveOptions()
@@ -237,15 +237,26 @@ def _refuse_target(
     "ringleaf rearrange examples/rearrange.yaml",
     "ringleaf rearrange examples/rearrange.yaml --for big --json",
     "ringleaf rearrange examples/rearrange.yaml --whole",
+    "ringleaf rearrange --for job/train -n research",
+    forms=[
+        (ASK, "rearrange", "Propose moves on the live cluster so that a job starts.")
+    ],
 )
 def rearrange(
-    file: ScenarioFile,
+    file: Annotated[
+        str | None,
+        Positional(
+            "FILE",
+            "Scenario file, - for standard input. Without it, the live cluster.",
+        ),
+    ] = None,
     *,
     gains: Annotated[
         str | None,
         Option(
             "JOB",
-            "The pending job that is to start.",
+            "The pending job that is to start; of the live cluster job/NAME, "
+            "podgroup/NAME or pod/NAME.",
             long="--for",
             default="the first pending job that moves help",
         ),
@@ -260,6 +271,8 @@ def rearrange(
     ] = False,
     moves: Annotated[int, Option("N", "Move at most N jobs.", least=1)] = 10,
     json: Json = False,
+    namespace: Namespace = None,
+    live: LiveOptions = NO_LIVE,
 ) -> int:
     """Propose moves of running jobs after which a pending job starts.
 
@@ -269,10 +282,24 @@ def rearrange(
     least cost: work since the last checkpoint and restart, in chip-seconds. No plan is
     proposed that costs more than it gains.
 
+    On the live cluster nothing is moved: the scheduler does that with the action
+    rearrange of its configuration.
+
     Exit status 0 when there is a plan, 1 when there is none.
     """
     if whole and gains is not None:
         raise BadUse("--whole goes without --for: one of the two says what is gained")
+    if file is None:
+        from ringleaf.cli.rearrange_live import rearrange_live
+
+        where = gains, namespace or ""
+        return rearrange_live(
+            live.cluster(), *where, moves, whole_units=whole, as_json=json
+        )
+    _refuse(
+        {"--namespace": namespace} | given(live),
+        "the live cluster, which is asked without FILE",
+    )
     from ringleaf.cli.rearrange import rearrange_file
 
     return rearrange_file(file, gains, moves, whole_units=whole, as_json=json)
