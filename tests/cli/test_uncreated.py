@@ -8,7 +8,8 @@ import pytest
 
 from ringleaf.cli.explain_live import explain_in, target_of
 from ringleaf.cli.uncreated import NONE_LACK, Uncreated, uncreated_pods
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.look import Look
 from tests.kube.stage import NPU, Stage
 

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from ringleaf.kube import api as api_module
-from ringleaf.kube.api import Answer, Api, Lane, Refused, TooLarge, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Lane, Refused, TooLarge, Unreachable
 from ringleaf.kube.credentials import BadCredentials, Credentials
 from tests.kube.server import Behaviour, Reply, Request, Server, anonymous_tls
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from ringleaf.kube import binder
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.assumed_pods import AssumedPods
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.cluster_cache import ClusterCache

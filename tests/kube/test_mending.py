@@ -27,7 +27,8 @@ from ringleaf.kube import (
     recordstore,
     resetconfig,
 )
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.gang_state import RepairState

@@ -14,7 +14,7 @@ from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Report
 from ringleaf.kube import gang_members, teller
-from ringleaf.kube.api import Answer
+from ringleaf.kube.answers import Answer
 from ringleaf.kube.teller import MOST_EVENTS
 from tests.kube.stage import GROUP, NPU, Stage, node, scheduler_of, teller_of
 

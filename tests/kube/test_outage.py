@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ringleaf.kube.api import Answer, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Unreachable
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
 from ringleaf.kube.teller import Teller
 from tests.kube.stage import NPU, Stage, teller_of

@@ -18,7 +18,8 @@ from ringleaf.framework.run_times import (
     chips_in_all,
 )
 from ringleaf.kube import names, notestore
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.notestore import BadNote, NoteStore
 from ringleaf.kube.runtimenote import (
     KEY,

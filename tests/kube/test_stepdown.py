@@ -9,7 +9,8 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobGone
 from ringleaf.framework.job_state import Phase
-from ringleaf.kube.api import Answer, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Unreachable
 from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.pod_state import PodState
 from ringleaf.model.mask import chips_of

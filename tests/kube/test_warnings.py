@@ -8,7 +8,7 @@ import pytest
 
 from ringleaf.config.conf import Conf
 from ringleaf.framework.instruction import Bind, Report
-from ringleaf.kube.api import Answer
+from ringleaf.kube.answers import Answer
 from tests.engine.story import PLAIN, conf
 from tests.kube.stage import Stage, node, scheduler_of, teller_of
 

@@ -9,7 +9,8 @@ import pytest
 
 from ringleaf.kube import summary as summary_module
 from ringleaf.kube import watch as watch_module
-from ringleaf.kube.api import Answer, Api
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.shelf import MENDS, Shelf, SummaryMap
 from ringleaf.kube.summary import SummaryWriter

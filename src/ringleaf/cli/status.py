@@ -21,7 +21,8 @@ from ringleaf.cli.plan import new_table
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.idle_budget import Outcome
 from ringleaf.framework.job_state import JobState
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.faultbook import FAULTS
 from ringleaf.kube.jobnames import known_as, spoken
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path

@@ -25,9 +25,9 @@ from typing import Final, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
-from msgspec import Struct
 from yarl import URL
 
+from ringleaf.kube.answers import UNAUTHORIZED, Answer
 from ringleaf.kube.credentials import RENEW_S, Credentials
 
 Lane = Literal["bind", "tell", "read", "lead"]
@@ -44,21 +44,7 @@ CLOSED: Final = "closed by us"
 MAX_HEAD: Final = 1 << 16
 MAX_RETRY_S: Final = 60.0
 READ_BYTES: Final = 1 << 20
-UNAUTHORIZED: Final = 401
 _NO_BODY: Final = frozenset({204, 304})
-
-
-class Answer(Struct, frozen=True):
-    """What the API server said."""
-
-    status: int
-    body: bytes
-    retry_after: float | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it did what was asked."""
-        return 200 <= self.status < 300  # noqa: PLR2004 - HTTP
 
 
 class Unreachable(Exception):  # noqa: N818 - it reads as what happened

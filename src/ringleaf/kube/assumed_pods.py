@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ringleaf.framework.job_state import Phase
 from ringleaf.framework.state import SchedulerState
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.gang_members import named_chips
 from ringleaf.kube.gang_state import BindingState, GangState
@@ -56,8 +57,8 @@ class AssumedPods:
         pod = self._state.pods.get(uid)
         if pod is not None:
             gang = self._state.gangs[pod.job]
-            if gang.binding.backoff_s:
-                gang.binding = replace(gang.binding, backoff_s=0.0)
+            if gang.binding.n_failed:
+                gang.binding = replace(gang.binding, n_failed=0)
 
     def forget(self, uid: str, now: float, why: str = "") -> None:
         """A pod was not bound, and why; it is tried again a little later."""
@@ -71,11 +72,12 @@ class AssumedPods:
         self._nodes.give_up(pod, held, named_chips(pod))
         if pod.holds:
             self._nodes.add(pod, pod.node)
-        backoff_s = gang.binding.backoff_s
-        if backoff_s == 0.0 or now >= deltas.retry_at.get(gang.name, 0.0):
-            backoff_s = min(MOST_BACKOFF_S, 2 * backoff_s) or FIRST_BACKOFF_S
-            gang.binding = replace(gang.binding, backoff_s=backoff_s)
-        pod.not_before, pod.bind_error = now + backoff_s, why
+        times = gang.binding.n_failed
+        if times == 0 or now >= deltas.retry_at.get(gang.name, 0.0):
+            times += 1
+            gang.binding = replace(gang.binding, n_failed=times)
+        pause = backoff_s(FIRST_BACKOFF_S, times - 1, MOST_BACKOFF_S)
+        pod.not_before, pod.bind_error = now + pause, why
         deltas.retry_at[gang.name] = pod.not_before
         deltas.gangs[gang.name] = None
 

@@ -13,9 +13,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ringleaf.kube import encode, names
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import NOT_FOUND, SERVER_ERROR, Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.depth import decoded
+from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import told, trace_of
@@ -26,7 +29,6 @@ TRIES: Final = 8
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 4.0
 REFUSED_S: Final = 30.0
 """How long until a deletion that was refused is tried again."""
-FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 FENCED: Final = b"this Binding is by"
 """Words of the policy that refuses Bindings of a scheduler that does not lead."""
 
@@ -86,7 +88,7 @@ class Binder:
         """Pods that are asked to end at a time: thousands may be, and others begin."""
         self._deleting: set[tuple[str, bool]] = set()
         """Uids of pods that are being deleted, and whether by force."""
-        self._refusals: dict[str, int] = {}
+        self._refusals = LogOnce()
         """Job -> the status with which the deletion of its pods was refused."""
         self.n_bound = self.n_failed = 0
 
@@ -228,9 +230,7 @@ class Binder:
             self._not_bound(item, told(error), trace=trace_of(error))
             return
         answer = await self._ask("POST", path, body, is_bind=True)
-        if answer is not None and (
-            answer.status == CONFLICT or answer.status >= SERVER_ERROR
-        ):
+        if answer is not None and (answer.is_conflict or answer.status >= SERVER_ERROR):
             answer = await self._look(item) or answer
         if answer is not None and answer.ok:
             self.n_bound += 1
@@ -280,7 +280,7 @@ class Binder:
                 granted(pod, why)
                 await self._mark(pod, why)
                 return
-        if answer is not None and answer.status == NOT_FOUND:
+        if answer is not None and answer.is_missing:
             return
         told = "no answer" if answer is None else _message(answer)
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
@@ -341,11 +341,10 @@ class Binder:
         async with self._leaving:
             path, body = encode.pod_path(pod), encode.deletion(pod, force=force)
             answer = await self._ask("DELETE", path, body, is_bind=True)
-        if answer is None or answer.ok or answer.status in (NOT_FOUND, CONFLICT):
-            self._refusals.pop(pod.job, None)
+        if answer is None or answer.ok or answer.is_missing or answer.is_conflict:
+            self._refusals.forget(pod.job)
             return True
-        if self._refusals.get(pod.job) != answer.status:
-            self._refusals[pod.job] = answer.status
+        if self._refusals.is_new(pod.job, answer.status):
             why = _message(answer)
             self._say("deletion refused", pod=pod.key, job=pod.job, why=why)
         return False
@@ -364,7 +363,7 @@ class Binder:
         A bind is repeated until its outcome is known: the pod may be bound, so no other
         pod gets its chips before. So is a deletion, which is idempotent.
         """
-        pause, answer, tries = FIRST_PAUSE_S, None, TRIES
+        answer, tries, n_tries = None, TRIES, 0
         while tries > 0:
             tries -= 1
             try:
@@ -376,8 +375,9 @@ class Binder:
             # Where a pod is must be known; whether it can be bound can wait.
             tries += is_bind and (answer is None or method in ("GET", "DELETE"))
             wait = None if answer is None else answer.retry_after
+            pause = backoff_s(FIRST_PAUSE_S, n_tries, MOST_PAUSE_S)
             await asyncio.sleep(pause if wait is None else min(wait, MOST_PAUSE_S))
-            pause = min(2 * pause, MOST_PAUSE_S)
+            n_tries += 1
         return answer
 
 
@@ -387,9 +387,9 @@ def _is_passing(answer: Answer) -> bool:
     The fence may not know the new leader yet; a scheduler that has lost the lead is
     stopped elsewhere.
     """
-    if answer.status == FORBIDDEN:
+    if answer.is_forbidden:
         return FENCED in answer.body
-    return answer.status == TOO_MANY or answer.status >= SERVER_ERROR
+    return answer.is_transient
 
 
 def _is_ours(found: Pod, item: Bound) -> bool:

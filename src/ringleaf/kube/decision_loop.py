@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ringleaf.engine.event import Event, JobGone, TimerFired
 from ringleaf.framework.instruction import Instruction, Report, WakeAt
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.comparer import Comparison
 from ringleaf.kube.decider import Decider
@@ -30,7 +31,7 @@ GATHER_BUSY_S, BUSY_S = 0.015, 0.1
 """How long it does where much happens: the last cycle is not longer ago than that."""
 QUIET_FAILURES: Final = 8
 """Cycles that may fail one after the other, each with a culprit, without a pause."""
-FIRST_PAUSE_S: Final = 0.1
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 6.4
 
 
 class LoopState(Struct):
@@ -119,8 +120,8 @@ class DecisionLoop:
             self.recover(error)
             state.failures += 1
             if state.failures > QUIET_FAILURES:
-                pause = FIRST_PAUSE_S * 2 ** min(state.failures - QUIET_FAILURES, 6)
-                await asyncio.sleep(pause)
+                n_failures = state.failures - QUIET_FAILURES
+                await asyncio.sleep(backoff_s(FIRST_PAUSE_S, n_failures, MOST_PAUSE_S))
 
     async def _wait(self) -> None:
         """Until something happens, or it is time, and all that comes with it is there.

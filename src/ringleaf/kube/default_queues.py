@@ -5,14 +5,12 @@ from contextlib import suppress
 from typing import Final
 
 from ringleaf.kube import encode
+from ringleaf.kube.answers import NOT_ALLOWED
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.binder import SERVER_ERROR
 from ringleaf.kube.queue_store import ROOT_QUEUE
 from ringleaf.kube.teller import VOLCANO
 from ringleaf.model.queue import DEFAULT_QUEUE
 
-LATER: Final = frozenset({401, 403, 429})
-"""Refusals that may pass."""
 QUEUES_S: Final = 5.0
 """How long until the queues are created again, if they could not be."""
 
@@ -34,6 +32,6 @@ async def create_default_queues(api: Api) -> None:
         while True:
             with suppress(Unreachable):
                 answer = await api.call("POST", f"{VOLCANO}/queues", body, lane="tell")
-                if answer.status < SERVER_ERROR and answer.status not in LATER:
+                if not answer.is_transient and answer.status not in NOT_ALLOWED:
                     break
             await asyncio.sleep(QUEUES_S)

@@ -12,7 +12,7 @@ back (decision D24), and nothing is written while nothing changes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -39,12 +39,15 @@ from ringleaf.framework.instruction import (
     Report,
     Verdict,
 )
-from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import SERVER_ERROR, Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cluster_cache import ClusterCache
+from ringleaf.kube.config_maps import config_maps_path, patch_or_create
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.handover import RetriesLeft
 from ringleaf.kube.jobs import uids_of
+from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.node_state import NodeState
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.model.fault import Cause, Deletion, Fault
@@ -78,7 +81,6 @@ KEPT: Final = (
 PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 READ_S: Final = 5.0
 """How long reading may take; what cannot be read is missed."""
-NOT_FOUND, TOO_MANY, SERVER_ERROR = 404, 429, 500
 
 
 class Reason(Struct):
@@ -152,7 +154,7 @@ class Faultbook:
         """Node -> what was written of it, and when it became so."""
         self._known: dict[tuple[str, str], dict[str, str]] = {FAULTS: {}, REASONS: {}}
         """What the ConfigMaps have, as far as we know."""
-        self._told: dict[tuple[str, str], str] = {}
+        self._logged = LogOnce()
         self._turns = {FAULTS: asyncio.Lock(), REASONS: asyncio.Lock()}
         """One write at a time, so that no older one comes last."""
 
@@ -221,12 +223,14 @@ class Faultbook:
         """What a ConfigMap has; nothing where there is none."""
         while True:
             try:
-                answer = await self._api.call("GET", _path(*where), lane="read")
+                answer = await self._api.call(
+                    "GET", f"{config_maps_path(where[0])}/{where[1]}", lane="read"
+                )
             except Unreachable:
                 answer = Answer(SERVER_ERROR, b"")
             if answer.ok:
                 break
-            if answer.status < SERVER_ERROR and answer.status != TOO_MANY:
+            if not answer.is_transient:
                 return {}  # missing rights are reported when it is written
             await asyncio.sleep(PAUSE_S / 4)
         found = _read(answer.body.decode(errors="replace"), ConfigMap)
@@ -246,17 +250,17 @@ class Faultbook:
             await self._learn(where)
             self._changed()
             await asyncio.sleep(PAUSE_S)
-        pause, wake = PAUSE_S, self._wakes[where]
+        n_failures, wake = 0, self._wakes[where]
         wake.set()
         while True:
             await wake.wait()
             wake.clear()
             if await self._write(where):
-                pause = PAUSE_S
+                n_failures = 0
             else:
                 wake.set()
-                pause = min(2 * pause, MOST_PAUSE_S)
-            await asyncio.sleep(pause)
+                n_failures += 1
+            await asyncio.sleep(backoff_s(PAUSE_S, n_failures, MOST_PAUSE_S))
 
     async def flush(self) -> None:
         """Write what a leader has not written yet, before it ends."""
@@ -276,45 +280,22 @@ class Faultbook:
         if not news:
             return True
         try:
-            answer = await self._send(where, news, known | news)
+            answer = await patch_or_create(
+                self._api, *where, changes=news, everything=known | news
+            )
         except Unreachable:
             return False
         if answer.ok:
             self._known[where] = known | news
-            self._told.pop(where, None)
+            self._logged.forget(where)
         else:
             self._trouble(where, answer)
         return answer.ok
 
-    async def _send(
-        self,
-        where: tuple[str, str],
-        news: Mapping[str, str],
-        everything: Mapping[str, str],
-    ) -> Answer:
-        """Write *news*, or *everything* where there is no such ConfigMap."""
-        namespace, name = where
-        body = encode.encode({"data": news})
-        path = _path(*where)
-        answer = await self._api.call(
-            "PATCH", path, body, kind=encode.MERGE, lane="tell"
-        )
-        if answer.status != NOT_FOUND:
-            return answer
-        plain = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": namespace},
-            "data": everything,
-        }
-        path = path.removesuffix(f"/{name}")
-        return await self._api.call("POST", path, encode.encode(plain), lane="tell")
-
     def _trouble(self, where: tuple[str, str], answer: Answer) -> None:
         """Say why faults are not kept, once in a row."""
-        why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
-        if self._told.get(where) != why:
-            self._told[where] = why
+        why = answer.words()
+        if self._logged.is_new(where, why):
             self._say("faults not written", object="/".join(where), why=why)
 
     def _data(self, where: tuple[str, str]) -> dict[str, str]:
@@ -483,7 +464,3 @@ def _read(text: str, kind: Any) -> Any:  # noqa: ANN401 - of that kind
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-
-
-def _path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps/{name}"

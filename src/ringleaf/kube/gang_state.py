@@ -72,7 +72,7 @@ class BindingState(Struct, frozen=True):
     Args:
         sent_at: When pods were sent to their nodes last; 0 once all have arrived.
         complete_since: Since when the engine knows of pods that wait; 0 when none do.
-        backoff_s: How long its next failure is waited out.
+        n_failed: How often binding has failed in a row; several at once count once.
         was_complete: Whether enough pods were bound at one time, and some still are.
         evicting: Uids of pods that were asked to end for others.
         protected_until: Until when its pods are not asked to end.
@@ -81,7 +81,7 @@ class BindingState(Struct, frozen=True):
 
     sent_at: float = 0.0
     complete_since: float = 0.0
-    backoff_s: float = 0.0
+    n_failed: int = 0
     was_complete: bool = False
     evicting: frozenset[str] = NO_NAMES
     protected_until: float = 0.0

@@ -25,7 +25,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ringleaf.kube import encode, names
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import REFUSED, Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.objects import Metadata
 from ringleaf.kube.watch import Gone, Reflector, refusal
 
@@ -48,9 +49,6 @@ LEASE_NAMESPACE: Final = names.KUBE_SYSTEM
 """The namespace of the Lease, for a process outside of the cluster."""
 SEEN: Final = "ringleaf.io/pods-seen"
 """Annotation of a Lease that was given up: the version of pods its holder had seen."""
-FORBIDDEN, NOT_FOUND, CONFLICT, INVALID = 403, 404, 409, 422
-REFUSALS: Final = frozenset({FORBIDDEN, NOT_FOUND, INVALID})
-"""Rights that lack, a namespace that is not there, a name that is none."""
 
 Say = Callable[..., None]
 T = TypeVar("T")
@@ -227,7 +225,7 @@ class Elector:
             answer = await self._take()
             if answer is not None and answer.ok:
                 return
-            refused = answer is not None and answer.status in REFUSALS
+            refused = answer is not None and answer.status in REFUSED
             with suppress(TimeoutError):
                 async with asyncio.timeout(REFUSED_S if refused else AGAIN_S):
                     await self._changed.wait()
@@ -278,7 +276,7 @@ class Elector:
             self.was_vacant = untouched and self._mark == _version(before)
             self._heed(_lease(answer.body))
             self._until = asked + self._terms.duration_s - MARGIN_S
-        elif answer.status in (CONFLICT, NOT_FOUND):
+        elif answer.is_conflict or answer.is_missing:
             await self._look()  # the watch may be lost, and what we saw long ago
         self._note(answer)
         self._is_asked = False
@@ -286,7 +284,7 @@ class Elector:
 
     def _note(self, answer: Answer) -> None:
         """Say what is wrong with a Lease that cannot be written, not twice in a row."""
-        fine = answer.ok or answer.status == CONFLICT
+        fine = answer.ok or answer.is_conflict
         told = (
             "" if fine else f"lease {self._path}: {refusal(answer.status, answer.body)}"
         )
@@ -398,7 +396,7 @@ class Elector:
         self._note(answer)
         if answer.ok:
             self._heed(_lease(answer.body))
-        elif answer.status in (CONFLICT, NOT_FOUND):
+        elif answer.is_conflict or answer.is_missing:
             await self._look()
         return answer.ok
 
@@ -413,7 +411,7 @@ class Elector:
                 if self._seen is before and _version(found) != _version(before):
                     self._seen = None  # versions begin anew where a backup is restored
                 self._heed(found)
-            elif answer.status == NOT_FOUND:
+            elif answer.is_missing:
                 self._dropped([])
 
     async def release(self, seen: str = "") -> None:
@@ -437,7 +435,7 @@ class Elector:
             now = _micro_time(time.time())
             spec = LeaseSpec("", 1, now, now, mine.spec.lease_transitions)
             answer = await self._write(mine, spec, {SEEN: seen} if seen else {})
-            if answer is not None and answer.status != CONFLICT:
+            if answer is not None and not answer.is_conflict:
                 return
             await self._look()
 

@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, Final, Protocol
 
 from ringleaf.kube.api import Api
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.quarantine import told
@@ -155,7 +156,7 @@ class Leadership:
         If something fails inside, the Lease runs out, and another replica may do
         better. This one stands for it again after a pause, which doubles each time.
         """
-        elector, pause_s = self.elector, FIRST_STAND_S
+        elector, n_failures = self.elector, 0
         assert elector is not None
         while True:
             if not self._leader.is_running("early"):
@@ -165,11 +166,12 @@ class Leadership:
             except Exception as error:  # noqa: BLE001 - whatever it is
                 self._leader.log_failed("leader", error)
                 await self._step_down(elector, f"it failed: {told(error)}")
+                pause_s = backoff_s(FIRST_STAND_S, n_failures, MOST_STAND_S)
                 await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, MOST_STAND_S)
+                n_failures += 1
             else:
                 await self._step_down(elector, why)
-                pause_s = FIRST_STAND_S
+                n_failures = 0
 
     async def _lead(self, elector: Elector) -> str:
         """Lead once no other scheduler does; return, in words, why we no longer do."""

@@ -16,7 +16,6 @@ from ringleaf.model.fault import Deletion, Fault
 NAMESPACE, NAME = FAULTS
 PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 QUERY: Final = f"fieldSelector=metadata.name%3D{NAME}"
-_NOT_ALLOWED: Final = 403
 
 
 class Lives(Struct, frozen=True):
@@ -48,7 +47,7 @@ async def read_lives(api: Api) -> Lives:
         said = await api.call("GET", f"{PATH}?{QUERY}", lane="read")
     except Unreachable as error:
         return Lives(trouble=str(error))
-    if said.status == _NOT_ALLOWED:
+    if said.is_forbidden:
         return Lives(trouble=f"not allowed to list configmaps in namespace {NAMESPACE}")
     if not said.ok:
         return Lives(trouble=f"status {said.status}")

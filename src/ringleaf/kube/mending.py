@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -22,11 +23,14 @@ from ringleaf.framework.instruction import (
     ReportFaultyPods,
 )
 from ringleaf.kube import encode, names, records
-from ringleaf.kube.api import Answer, Api, Unreachable
-from ringleaf.kube.binder import CONFLICT, FORBIDDEN, NOT_FOUND, Binder
+from ringleaf.kube.answers import INVALID, Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.backoff import backoff_s
+from ringleaf.kube.binder import Binder
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.faultbook import Faultbook
 from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.recordstore import RecordStore, Stored
@@ -38,8 +42,6 @@ from ringleaf.model.fault import Down, FaultMode, Record
 
 Mending = Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
-INVALID: Final = 422
-"""What the API server says of a patch that is for another object of this name."""
 UNHEALTHY: Final = "Unhealthy-"
 """How the status of a faulty pod begins, for the platform that deletes it."""
 MOST_TOLD: Final = 16
@@ -432,8 +434,8 @@ class Mender:
         *given: str,
     ) -> None:
         """Do something until it is done, or there is nothing it could be done to."""
-        pause, told = FIRST_PAUSE_S, ""
-        while True:
+        logged = LogOnce()
+        for n_failures in count():
             is_known = False
             try:
                 answer = await attempt(*given)
@@ -443,15 +445,13 @@ class Mender:
                 if answer.ok or (kind == PODS and _is_gone(answer)):
                     self._forbidden.discard(kind)
                     return
-                why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
-                if answer.status == FORBIDDEN:
+                why = answer.words()
+                if answer.is_forbidden:
                     is_known = kind in self._forbidden
                     self._forbidden.add(kind)
-            if why != told and not is_known:
+            if logged.is_new(job, why) and not is_known:
                 self._say("repair not written", job=job, kind=kind, why=why)
-            told = why
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, MOST_PAUSE_S)
+            await asyncio.sleep(backoff_s(FIRST_PAUSE_S, n_failures, MOST_PAUSE_S))
 
 
 def _is_gone(answer: Answer) -> bool:
@@ -459,7 +459,8 @@ def _is_gone(answer: Answer) -> bool:
 
     A conflict may also be that others write to it all the time; that passes.
     """
-    if answer.status == CONFLICT:
+    if answer.is_conflict:
         return b"UID" in answer.body
+    # A patch that is for another object of this name.
     another = answer.status == INVALID and b"metadata.uid" in answer.body
-    return another or answer.status == NOT_FOUND
+    return another or answer.is_missing

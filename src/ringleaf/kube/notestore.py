@@ -14,10 +14,11 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.config_maps import config_maps_path, patch_or_create
+from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.recordstore import maps_path
 from ringleaf.kube.watch import Gone, Reflector, refusal
 
 QUERY: Final = "fieldSelector=metadata.name%3D"
@@ -25,7 +26,6 @@ QUERY: Final = "fieldSelector=metadata.name%3D"
 PAUSE_S: Final = 60.0
 READ_S: Final = 5.0
 """How long reading may take."""
-NOT_FOUND: Final = 404
 
 
 class BadNote(ValueError):  # noqa: N818 - what was found
@@ -74,7 +74,7 @@ class NoteStore:
         self._api, self._namespace, self._note, self._say = api, namespace, note, say
         self._written = note.empty
         """What the ConfigMap has."""
-        self._said = ""
+        self._logged = LogOnce()
         self._writes = False
         """Whether this scheduler leads."""
         self._is_read = False
@@ -91,7 +91,7 @@ class NoteStore:
         self._is_read = False
         try:
             async with asyncio.timeout(READ_S):
-                path = f"{maps_path(self._namespace)}?{QUERY}{self._note.name}"
+                path = f"{config_maps_path(self._namespace)}?{QUERY}{self._note.name}"
                 answer = await self._api.call("GET", path, lane="read")
         except (Unreachable, TimeoutError):
             return
@@ -140,35 +140,20 @@ class NoteStore:
             if text in (None, self._note.empty, self._written):
                 return
             try:
-                answer = await self._send({self._note.key: text})
+                data = {self._note.key: text}
+                where = self._namespace, self._note.name
+                answer = await patch_or_create(self._api, *where, data)
             except Unreachable:
                 return
             if answer.ok:
-                self._written, self._said = text, ""
+                self._written = text
+                self._logged.forget(None)
             else:
                 self._tell("not written", refusal(answer.status, answer.body))
 
-    async def _send(self, data: dict[str, str]) -> Answer:
-        """Write *data*, whether the ConfigMap is there or not."""
-        path = maps_path(self._namespace)
-        body = encode.encode({"data": data})
-        answer = await self._api.call(
-            "PATCH", f"{path}/{self._note.name}", body, kind=encode.MERGE, lane="tell"
-        )
-        if answer.status != NOT_FOUND:
-            return answer
-        plain = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": self._note.name, "namespace": self._namespace},
-            "data": data,
-        }
-        return await self._api.call("POST", path, encode.encode(plain), lane="tell")
-
     def _tell(self, what: str, why: str) -> None:
         """Log why it is not kept, once in a row."""
-        if self._said != why:
-            self._said = why
+        if self._logged.is_new(None, why):
             where = f"{self._namespace}/{self._note.name}"
             with suppress(Exception):  # nothing of this may stop a scheduler
                 self._say(f"{self.title} {what}", object=where, why=why[:300])
@@ -187,7 +172,7 @@ def watch_note(api: Api, namespace: str, note: Note) -> Reflector[ConfigMap]:
 
     return Reflector(
         api,
-        maps_path(namespace),
+        config_maps_path(namespace),
         ConfigMap,
         query=f"{QUERY}{note.name}",
         put=put,

@@ -21,6 +21,7 @@ from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobs import namespace_of
 from ringleaf.kube.pod_state import PodState
@@ -97,7 +98,7 @@ class Quarantine:
         known = self._asides.get(culprit)
         times = 1 if known is None else known.times + 1
         rest = self._rest_of(culprit, now)
-        pause = max(rest, min(FIRST_S * 2 ** min(times - 1, 20), MOST_S))
+        pause = max(rest, backoff_s(FIRST_S, times - 1, MOST_S))
         found = self._asides[culprit] = Aside(why, now, now + pause, times, rest)
         return found
 

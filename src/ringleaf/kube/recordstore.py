@@ -20,7 +20,9 @@ import msgspec
 from msgspec import Struct, field
 
 from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import CONFLICT, GONE, SERVER_ERROR, Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.config_maps import config_maps_path
 from ringleaf.kube.objects import ConfigMap, Metadata
 from ringleaf.kube.watch import Gone, Reflector, refusal
 
@@ -36,7 +38,6 @@ PAGE: Final = 100
 PAUSE_S: Final = 0.25
 TRIES: Final = 3
 """Requests of one write; the caller tries again."""
-NOT_FOUND, CONFLICT, GONE, TOO_MANY, SERVER_ERROR = 404, 409, 410, 429, 500
 _DONE: Final = Answer(200, b"")
 _LABELS: Final = {LABEL: "repair"}
 ANY: Final = ""
@@ -73,11 +74,6 @@ def name_of(job: str, uid: str) -> str:
     return f"{PREFIX}{blake2s(f'{job} {uid}'.encode(), digest_size=20).hexdigest()}"
 
 
-def maps_path(namespace: str) -> str:
-    """Where the ConfigMaps of a namespace are."""
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
-
-
 class RecordStore:
     """Reads and writes the ConfigMaps.
 
@@ -90,7 +86,7 @@ class RecordStore:
 
     def __init__(self, api: Api, namespace: str, say: Callable[..., None]) -> None:
         self._api, self._say = api, say
-        self._path = maps_path(namespace)
+        self._path = config_maps_path(namespace)
         self._namespace = namespace
         self._versions: dict[str, str] = {}
         """Name -> version, of all that are there as far as we know."""
@@ -141,7 +137,7 @@ class RecordStore:
                 )
             except Unreachable:
                 answer = Answer(SERVER_ERROR, b"")
-            if answer.status < SERVER_ERROR and answer.status != TOO_MANY:
+            if not answer.is_transient:
                 return answer
             if is_pointless():
                 return None
@@ -170,10 +166,10 @@ class RecordStore:
             if answer.ok:
                 found = msgspec.json.decode(answer.body, type=_Written)
                 self._versions[name] = found.metadata.resource_version
-            elif answer.status == CONFLICT:
+            elif answer.is_conflict:
                 self._versions[name] = ANY  # a late write of the previous leader
                 continue
-            elif answer.status == NOT_FOUND and version is not None:
+            elif answer.is_missing and version is not None:
                 del self._versions[name]
                 continue
             break
@@ -203,10 +199,10 @@ class RecordStore:
             sure = {"resourceVersion": version} if version != ANY else {}
             body = encode.encode({"preconditions": sure})
             answer = await self._api.call("DELETE", f"{self._path}/{name}", body)
-            if answer.ok or answer.status == NOT_FOUND:
+            if answer.ok or answer.is_missing:
                 del self._versions[name]
                 return _DONE
-            if answer.status == CONFLICT:
+            if answer.is_conflict:
                 self._versions[name] = ANY
                 continue
             break
@@ -233,7 +229,7 @@ def watch_records(
 
     return Reflector(
         api,
-        maps_path(namespace),
+        config_maps_path(namespace),
         ConfigMap,
         query=QUERY,
         put=put,

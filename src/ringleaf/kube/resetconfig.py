@@ -17,7 +17,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.reports import check_code
@@ -26,9 +28,8 @@ from ringleaf.model.fault import Record, RestartScope
 PREFIX: Final = "reset-config-"
 RESET, CODE, TYPE = "reset.json", "checkCode", "restartType"
 TRIES: Final = 6
-FIRST_PAUSE_S: Final = 0.2
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.2, 10.0
 _map: Final = msgspec.json.Decoder(ConfigMap).decode
-FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 403, 404, 409, 429, 500
 
 
 class Rank(Struct):
@@ -80,8 +81,8 @@ class ResetConfig:
         # The name of an owner may be anything.
         name = quote(f"{PREFIX}{owner}", safe="")
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-        pause, why = FIRST_PAUSE_S, ""
-        for _try in range(TRIES):
+        why = ""
+        for n_failures in range(TRIES):
             try:
                 answer = await self._try(path, record, exits=exits)
             except _Unread as error:
@@ -90,20 +91,16 @@ class ResetConfig:
             except Unreachable as error:
                 why = str(error)
             else:
-                if answer.ok or answer.status == NOT_FOUND:
+                if answer.ok or answer.is_missing:
                     return
-                why = f"{answer.status} {answer.body[:200].decode(errors='replace')}"
-                if answer.status == FORBIDDEN and namespace in self._refused:
+                why = answer.words(200)
+                if answer.is_forbidden and namespace in self._refused:
                     return
-                if answer.status == FORBIDDEN:
+                if answer.is_forbidden:
                     self._refused.add(namespace)
-                if answer.status < SERVER_ERROR and answer.status not in (
-                    CONFLICT,
-                    TOO_MANY,
-                ):
+                if not (answer.is_transient or answer.is_conflict):
                     break
-            await asyncio.sleep(pause)
-            pause *= 2
+            await asyncio.sleep(backoff_s(FIRST_PAUSE_S, n_failures, MOST_PAUSE_S))
         self._say("processes not notified", object=path, why=why)
 
     async def _try(

@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct, field
 
 from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api
+from ringleaf.kube.answers import Answer
+from ringleaf.kube.api import Api
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
 from ringleaf.kube.ranktable import LABEL, MARK, map_name
@@ -24,7 +25,6 @@ from ringleaf.model.topology import quoted
 MENDS: Final = 3
 """How often a ConfigMap that another program changed is rewritten."""
 MOST_DIGITS: Final = 12
-NOT_FOUND, CONFLICT = 404, 409
 
 Values = Mapping[str, str | None]
 
@@ -298,7 +298,7 @@ class Shelf:
         sure = {"uid": known.uid, "resourceVersion": known.resource_version}
         ours = self._ours.pop(key, None)
         answer = await self._call("DELETE", key, {"preconditions": sure})
-        if answer.ok or answer.status == NOT_FOUND:
+        if answer.ok or answer.is_missing:
             self.done["removed"] += answer.ok
             self._forget(key)
             self._mends.pop(key, None)
@@ -319,7 +319,7 @@ class Shelf:
     async def _look_after(self, key: str, answer: Answer) -> None:
         """Something was not done: see what the ConfigMap is like, and raise."""
         why = f"ConfigMap {quoted(key)}: {refusal(answer.status, answer.body)}"
-        if answer.status not in (CONFLICT, NOT_FOUND):
+        if not (answer.is_conflict or answer.is_missing):
             raise NotWritten(why)
         found = await self._look(key)
         if found is None:

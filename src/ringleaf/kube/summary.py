@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ringleaf.kube import encode, topology, torshare
 from ringleaf.kube.api import Api, Unreachable
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.leader import Aside, Elector, at_once
 from ringleaf.kube.metrics import SLOW, Histogram
 from ringleaf.kube.objects import ConfigMap
@@ -52,7 +53,6 @@ PAUSES, MOST_PAUSE_S = 3.0, 0.5
 """How long a summary stays as it is, as a multiple of what writing took; at most."""
 FIRST_AGAIN_S, MOST_AGAIN_S = 0.1, 30.0
 """The first and the longest pause after a failure."""
-MOST_DOUBLINGS: Final = 10
 LED_S: Final = 0.25
 """How often to check whether the scheduler of this process still leads."""
 PATIENCE_S: Final = 5.0
@@ -549,9 +549,8 @@ class SummaryWriter:
 
     def _not_written(self, what: str, standing: Standing, error: Exception) -> None:
         """Something does not work: say so once in a row, and try again later."""
-        pause = FIRST_AGAIN_S * 2 ** min(standing.failures, MOST_DOUBLINGS)
+        pause = backoff_s(FIRST_AGAIN_S, standing.failures, MOST_AGAIN_S)
         standing.failures += 1
-        pause = min(pause, MOST_AGAIN_S)
         if isinstance(error, Taken):  # that does not pass by itself
             standing.failures, pause = QUIET + 1, MOST_AGAIN_S
         standing.not_before = self.now() + pause

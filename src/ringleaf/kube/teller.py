@@ -16,10 +16,12 @@ from msgspec import to_builtins
 
 from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import encode
-from ringleaf.kube.api import Answer, Api, Unreachable
+from ringleaf.kube.answers import UNAUTHORIZED, Answer
+from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.gang_state import UNSTARTED, GangState, set_status
 from ringleaf.kube.jobnames import spoken
+from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import PodGroupCondition
 from ringleaf.kube.pod_state import PodPhase, PodState
 from ringleaf.kube.problems import Problem
@@ -42,7 +44,6 @@ The oldest are dropped first; each has at most a few kilobytes."""
 TOLD: Final = frozenset({"events", "pods", "podgroups", "queues", "status"})
 """What is told: parts of paths."""
 VOLCANO: Final = "/apis/scheduling.volcano.sh/v1beta1"
-UNAUTHORIZED, NOT_FOUND, TOO_MANY, SERVER_ERROR = 401, 404, 429, 500
 GOOD_NEWS: Final = frozenset({"Scheduled", "Repaired"})
 """Reasons of events that warn of nothing."""
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
@@ -121,7 +122,7 @@ class Teller:
         self.sent = 0
         self.dropped = 0
         self._say = say
-        self._refusals: dict[str, int] = {}
+        self._refusals = LogOnce()
         self.refused = 0
         self.failed = 0
         """Messages that could not be written."""
@@ -342,7 +343,7 @@ class Teller:
         call = partial(self._api.call, kind=kind, lane="tell", fenced=fenced)
         try:
             answer = await call(method, path, body)
-            if answer.status == NOT_FOUND and "/podgroups/" in path:
+            if answer.is_missing and "/podgroups/" in path:
                 # Volcano's has no status of its own; others are gone.
                 answer = await call(method, path.removesuffix("/status"), body)
         except Unreachable:
@@ -352,18 +353,16 @@ class Teller:
         self.refused += not answer.ok
         if not answer.ok and "/queues/" in path:
             self._used.pop(path.split("/")[-2], None)  # it may be made yet
-        if not answer.ok and answer.status != NOT_FOUND:
+        if not (answer.ok or answer.is_missing):
             self._note_refusal(method, path, answer)
-        passing = answer.status in (UNAUTHORIZED, TOO_MANY)
-        return not passing and answer.status < SERVER_ERROR
+        return not (answer.is_transient or answer.status == UNAUTHORIZED)
 
     def _note_refusal(self, method: str, path: str, answer: Answer) -> None:
         """Say in the log what is not heard, of each kind of object once in a row."""
         what = [part for part in path.split("/") if part in TOLD]
         kind = "/".join(what) or path
-        if self._refusals.get(kind) != answer.status:
-            self._refusals[kind] = answer.status
-            why = f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+        if self._refusals.is_new(kind, answer.status):
+            why = answer.words()
             self._say(
                 "status not written", object=kind, method=method, path=path, why=why
             )

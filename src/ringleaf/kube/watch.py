@@ -23,7 +23,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
-from ringleaf.kube.api import Answer, Api, Refused, TooLarge, Unreachable
+from ringleaf.kube.answers import GONE, NOT_ALLOWED, RELIST, Answer
+from ringleaf.kube.api import Api, Refused, TooLarge, Unreachable
+from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
 from ringleaf.model.topology import quoted
@@ -53,16 +55,10 @@ DOUBTS: Final = 5
 """Errors in a row with which watches ended before their version is doubted."""
 SHORT_S: Final = 1.0
 """A watch that ends earlier counts as failed."""
-MAX_DOUBLINGS: Final = 10
 FIRST_S, MOST_S = 0.1, 5.0
 """The first and the longest pause after a failure."""
 SLOW_S: Final = 10.0
 """The longest pause when we are not allowed to look."""
-
-GONE, NOT_FOUND, TOO_LARGE_VERSION = 410, 404, 504
-NOT_ALLOWED: Final = frozenset({401, 403})
-RELIST: Final = frozenset({400, NOT_FOUND, GONE, TOO_LARGE_VERSION})
-"""Answers to a watch after which its version is of no use."""
 
 
 class Object(Protocol):
@@ -239,7 +235,7 @@ class Reflector(Generic[T]):
             if self._page < self._first_page:  # pages that follow may be small again
                 self._page = min(2 * self._page, self._first_page)
             return answer.body
-        if answer.status == NOT_FOUND and self._optional:
+        if answer.is_missing and self._optional:
             raise self._not_there()
         if answer.status == GONE:
             # The token was too old at the end: fewer and larger pages take less time.
@@ -437,8 +433,7 @@ class Reflector(Generic[T]):
         again = self._failed(
             f"{verb} {self.path}: {_reading(status)}",
             most_s=SLOW_S if answer.status in NOT_ALLOWED else MOST_S,
-            quiet=answer.status == GONE
-            or (answer.status == NOT_FOUND and self._optional),
+            quiet=answer.status == GONE or (answer.is_missing and self._optional),
         )
         return _Again(max(again.pause_s, answer.retry_after or 0.0))
 
@@ -448,7 +443,7 @@ class Reflector(Generic[T]):
         """The pause after a failure: it grows, and is not the same for all kinds."""
         if not quiet:
             self._tell(line)
-        pause = min(FIRST_S * 2 ** min(self._failures, MAX_DOUBLINGS), most_s)
+        pause = backoff_s(FIRST_S, self._failures, most_s)
         self._failures += 1
         self.n_failures += 1
         spread = crc32(f"{self.path} {self._failures}".encode()) % 256 / 512
