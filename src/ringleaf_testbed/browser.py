@@ -178,9 +178,9 @@ class Tab:
 
     def open(self, url: str) -> None:
         """Load *url* and wait until it is there."""
-        self._happened.discard("Tab.loadEventFired")
-        self.call("Tab.navigate", url=url)
-        self.wait(lambda: "Tab.loadEventFired" in self._happened, f"{url} to load")
+        self._happened.discard("Page.loadEventFired")
+        self.call("Page.navigate", url=url)
+        self.wait(lambda: "Page.loadEventFired" in self._happened, f"{url} to load")
 
     def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the page has
         """What *script* comes to on the page, as plain values."""
@@ -283,6 +283,6 @@ class Tab:
             "scale": scale,
         }
         answer = self.call(
-            "Tab.captureScreenshot", clip=clip, captureBeyondViewport=True
+            "Page.captureScreenshot", clip=clip, captureBeyondViewport=True
         )
         return base64.b64decode(answer["data"])

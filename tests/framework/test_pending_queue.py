@@ -8,6 +8,7 @@ from ringleaf.framework.pending_queue import (
     SPARE_ENTRIES,
     EquivalenceClass,
     PendingQueue,
+    UnadmittedQueue,
 )
 from ringleaf.framework.reasons import PendingCause, QueueReason
 from ringleaf.model.job import Job, Previous, Role
@@ -45,7 +46,7 @@ def test_jobs_that_request_the_same_are_in_one_equivalence_class() -> None:
 
 
 def test_jobs_that_differ_in_their_running_times_may_be_one_class() -> None:
-    apart, together = PendingQueue(), PendingQueue(by_run_time=False)
+    apart, together = PendingQueue(), UnadmittedQueue()
     jobs = Job("one", A2, 8, estimate_s=5.0), Job("two", A2, 8, estimate_s=6.0)
 
     assert len({waits(apart, job)[1] for job in jobs}) == 2
@@ -54,9 +55,8 @@ def test_jobs_that_differ_in_their_running_times_may_be_one_class() -> None:
 
 def test_a_job_that_tells_its_running_time_opens_a_class_of_several() -> None:
     """It may backfill a reservation that the jobs before it may not."""
-    pending = PendingQueue(by_run_time=False)
+    pending = UnadmittedQueue()
     _one, line = waits(pending, Job("one", A2, 8), 1)
-    line.searched["preempt"] = 7
     pending.hold_back(line, FULL)
 
     waits(pending, Job("two", A2, 8), 2)
@@ -64,11 +64,10 @@ def test_a_job_that_tells_its_running_time_opens_a_class_of_several() -> None:
     waits(pending, Job("three", A2, 8, estimate_s=5.0), 3)
     assert pending.is_open(line)
     assert line.front[1].job.name == "one"
-    assert line.searched == {"preempt": 7}
 
 
 def test_the_first_job_behind_a_key_that_a_question_is_true_of() -> None:
-    pending = PendingQueue(by_run_time=False)
+    pending = UnadmittedQueue()
     for key, name in ((3, "c"), (1, "a"), (2, "b"), (4, "gone"), (5, "e")):
         _state, line = waits(pending, Job(name, A2, 8), key)
     pending.remove("gone")

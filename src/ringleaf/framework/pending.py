@@ -7,7 +7,12 @@ from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
 from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState, Phase
-from ringleaf.framework.pending_queue import EquivalenceClass, JobKey, PendingQueue
+from ringleaf.framework.pending_queue import (
+    EquivalenceClass,
+    JobKey,
+    PendingQueue,
+    UnadmittedQueue,
+)
 from ringleaf.framework.reasons import PendingCause, QueueReason
 from ringleaf.framework.reports import Reports
 from ringleaf.framework.state import SchedulerState
@@ -26,7 +31,7 @@ class PendingJobs:
     ) -> None:
         self._framework, self._failures = framework, failures
         self._reports, self._victim_search = reports, victim_search
-        self.unadmitted = PendingQueue(by_run_time=False)
+        self.unadmitted = UnadmittedQueue()
         """Jobs that are not admitted yet."""
         self.just_arrived: dict[str, JobState] = {}
         """Of those, the ones that have just arrived and are in no class yet."""

@@ -177,15 +177,12 @@ class WaitingSince:
 
 
 class PendingQueue:
-    """All classes, queue by queue, the open ones apart.
+    """All classes, queue by queue, the open ones apart."""
 
-    Args:
-        by_run_time: Whether jobs with different running times are in different classes.
+    by_run_time = True
+    """Whether jobs with different running times are in different classes."""
 
-    """
-
-    def __init__(self, *, by_run_time: bool = True) -> None:
-        self._by_run_time = by_run_time
+    def __init__(self) -> None:
         self._classes: dict[Job, EquivalenceClass] = {}
         self._in_queue: dict[str, dict[EquivalenceClass, None]] = {}
         self.by_job: dict[str, EquivalenceClass] = {}
@@ -227,7 +224,7 @@ class PendingQueue:
         alone = job_state.placements or job.previous is not None
         facts = job_state.facts
         scheduling_key = (
-            facts.scheduling_key if self._by_run_time else facts.key_without_run_time
+            facts.scheduling_key if self.by_run_time else facts.key_without_run_time
         )
         if alone:
             scheduling_key = replace(scheduling_key, name=job.name)
@@ -245,12 +242,10 @@ class PendingQueue:
         if job_state.phase is not Phase.RUNNING or job_state.below_min_available:
             self.since.add(job_state, self._serial)
         if not (is_new or self.is_open(job_class)):
-            if job_class.front[1] is job_state:
+            may_backfill = not self.by_run_time and longest_run(job) is not None
+            if may_backfill or job_class.front[1] is job_state:
                 self._forget(job_class)
                 self._reopen([job_class])  # others may give way to it
-            elif not self._by_run_time and longest_run(job) is not None:
-                self._take_out(job_class)
-                self._reopen([job_class])  # it may backfill what others may not
         return job_class
 
     def remove(self, name: str) -> bool:
@@ -278,16 +273,12 @@ class PendingQueue:
             self.tried.pop(queue, None)
 
     def _forget(self, job_class: EquivalenceClass) -> None:
-        """*job_class* is not closed, and victims may be found for its jobs."""
-        self._take_out(job_class)
-        job_class.searched.clear()
-
-    def _take_out(self, job_class: EquivalenceClass) -> None:
         """*job_class* is not closed."""
         for closed in self._closed.values():
             closed.pop(job_class, None)
         self._held_back.pop(job_class, None)
         self.affinity_unmet.pop(job_class, None)
+        job_class.searched.clear()
 
     @property
     def classes(self) -> Iterable[EquivalenceClass]:
@@ -384,6 +375,12 @@ class PendingQueue:
         for job_class in classes:
             self._open.setdefault(job_class.scheduling_key.queue, {})[job_class] = None
             self.n_opened += 1
+
+
+class UnadmittedQueue(PendingQueue):
+    """Jobs that are not admitted: their running times decide nothing about that."""
+
+    by_run_time = False
 
 
 def heap_of(
