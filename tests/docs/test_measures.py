@@ -14,7 +14,7 @@ from ringleaf.simulator.bounds import Bounds
 from ringleaf.simulator.ledger import COLUMNS
 from ringleaf.simulator.metrics import SERIES
 from ringleaf.simulator.metrics.cost import TimedEngine
-from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES
+from ringleaf.simulator.metrics.wait_causes import WAIT_CAUSES
 from ringleaf.study.rows import SPEC, flat
 from tests.docs.pages import section, table_rows, text_of
 from tests.simulator.stage import Stage, nodes, spec
@@ -50,7 +50,7 @@ def told_measures() -> list[str]:
     why = [name for name in causes if "." in name]
     return [
         *found,
-        *(name.replace("BLAME", blame) for name in why for blame in PENDING_CAUSES),
+        *(name.replace("BLAME", blame) for name in why for blame in WAIT_CAUSES),
     ]
 
 

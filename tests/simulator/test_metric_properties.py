@@ -20,7 +20,7 @@ from ringleaf.policies.switches import choose_slices, leaf_table
 from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.metrics.chip_usage import ChipUsage
 from ringleaf.simulator.metrics.leaves import GANGS, Room
-from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES
+from ringleaf.simulator.metrics.wait_causes import WAIT_CAUSES
 from ringleaf.simulator.metrics.wiring import usable
 from ringleaf.simulator.trial import JobSpec
 from tests.effort import examples
@@ -252,7 +252,7 @@ def test_chip_seconds_in_are_chip_seconds_out(
     assert levels["used"] == pytest.approx(play.used_s)
     assert levels["queue"] == pytest.approx(play.queue_s)
     assert levels["used"] + levels["idle"] == pytest.approx(32 * play.stage.now)
-    blamed = sum(levels[f"{blame}_jobs"] for blame in PENDING_CAUSES)
+    blamed = sum(levels[f"{blame}_jobs"] for blame in WAIT_CAUSES)
     assert blamed == pytest.approx(play.queue_s)
     assert all(value >= -1e-9 for value in levels.values())
     _is_empty(metrics)

@@ -29,7 +29,7 @@ class Access(NamedTuple):
     context: Context = None
 
 
-class ShadowOptions(NamedTuple):
+class ShadowArguments(NamedTuple):
     """Shadow mode, beside another scheduler."""
 
     shadow: Annotated[
@@ -67,7 +67,7 @@ class ShadowOptions(NamedTuple):
     ] = None
 
 
-NO_ACCESS, NO_SHADOW = Access(), ShadowOptions()
+NO_ACCESS, NO_SHADOW = Access(), ShadowArguments()
 
 
 @command(
@@ -121,7 +121,7 @@ def scheduler(
     with_summary: Annotated[
         bool, Option("", "Also do the work of summary-controller, while leading.")
     ] = False,
-    shadow: ShadowOptions = NO_SHADOW,
+    shadow: ShadowArguments = NO_SHADOW,
 ) -> int:
     """Schedule the pods of a Kubernetes cluster.
 
@@ -162,7 +162,7 @@ def scheduler(
     )
 
 
-def _shadow(asked: ShadowOptions) -> "ShadowRun | None":
+def _shadow(asked: ShadowArguments) -> "ShadowRun | None":
     """How the shadow is run, if there is one."""
     from ringleaf.cli.shadow import ShadowRun
 

@@ -24,14 +24,14 @@ from ringleaf.simulator.metrics.chip_usage import ChipUsage
 from ringleaf.simulator.metrics.faults import HOUR_S, FaultMeasures
 from ringleaf.simulator.metrics.job_record import JobRecord
 from ringleaf.simulator.metrics.leaves import GANGS, Room, Spine, cap_of
-from ringleaf.simulator.metrics.pending_causes import (
-    PENDING_CAUSES,
-    PendingCauses,
-    shares,
-)
 from ringleaf.simulator.metrics.series import Series
 from ringleaf.simulator.metrics.superpods import SuperPods
 from ringleaf.simulator.metrics.tally import Areas, Floats, share
+from ringleaf.simulator.metrics.wait_causes import (
+    WAIT_CAUSES,
+    WaitCauses,
+    shares,
+)
 from ringleaf.simulator.metrics.waits import Waits
 from ringleaf.simulator.metrics.wiring import Mix, most_in_pods, typical_mixes
 from ringleaf.simulator.optimum import LeafCapacity, best_placement
@@ -69,8 +69,8 @@ LEVELS: Final = (
     "slowed_worst",
     "short_superpods",
     "frag_wait",
-    *(f"{blame}_jobs" for blame in PENDING_CAUSES),
-    *(f"{blame}_chips" for blame in PENDING_CAUSES),
+    *(f"{blame}_jobs" for blame in WAIT_CAUSES),
+    *(f"{blame}_chips" for blame in WAIT_CAUSES),
     *(f"x_free_{k}" for k in GANGS),
     *(f"x_one_leaf_{k}" for k in GANGS),
     "incomplete",
@@ -121,7 +121,7 @@ class RunMetrics:
         self._spine = Spine(floor, self._room, uplinks, cap_of(settings))
         self._superpods = SuperPods(floor, self._room.leaf, settings)
         self._waits = Waits(floor.chips)
-        self._why = PendingCauses(floor)
+        self._why = WaitCauses(floor)
         self._faults = FaultMeasures()
         self._areas = Areas(LEVELS)
         self._series = Series(workload.span_s)
@@ -541,8 +541,8 @@ class RunMetrics:
 
     def _blames(self, area: dict[str, float], span: float) -> dict[str, Any]:
         """Metric 11."""
-        jobs = {blame.value: area[f"{blame}_jobs"] for blame in PENDING_CAUSES}
-        chips = {blame.value: area[f"{blame}_chips"] for blame in PENDING_CAUSES}
+        jobs = {blame.value: area[f"{blame}_jobs"] for blame in WAIT_CAUSES}
+        chips = {blame.value: area[f"{blame}_chips"] for blame in WAIT_CAUSES}
         return {
             "jobs": shares(jobs),
             "chips": shares(chips),

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from ringleaf.simulator.metrics.job_record import JobRecord
-from ringleaf.simulator.metrics.pending_causes import PENDING_CAUSES, PendingCause
 from ringleaf.simulator.metrics.tally import spread_of
+from ringleaf.simulator.metrics.wait_causes import WAIT_CAUSES, WaitCause
 
 BUCKETS: Final = (
     ("1", 1),
@@ -102,7 +102,7 @@ class Waits:
         self.longest_unstarted = 0.0
         self._unstarted_chips: list[int] = []
         """Chips of each of those jobs."""
-        self._causes: Counter[PendingCause] = Counter()
+        self._causes: Counter[WaitCause] = Counter()
         """What holds each of them back at the end."""
         self._unstarted: dict[str, list[float]] = {}
         """Size -> when each of them arrived that counts."""
@@ -149,7 +149,7 @@ class Waits:
         self,
         left: Iterable[JobRecord],
         now: float,
-        causes: Callable[[Iterable[JobRecord]], Counter[PendingCause]],
+        causes: Callable[[Iterable[JobRecord]], Counter[WaitCause]],
     ) -> None:
         """Nothing more happens; *left* are jobs that are still there."""
         never = [record for record in left if record.started is None]
@@ -178,7 +178,7 @@ class Waits:
             "smallest_unstarted_chips": min(self._unstarted_chips, default=None),
             "largest_unstarted_chips": max(self._unstarted_chips, default=None),
             "unstarted_causes": {
-                cause.value: self._causes[cause] for cause in PENDING_CAUSES
+                cause.value: self._causes[cause] for cause in WAIT_CAUSES
             },
         }
 

@@ -29,7 +29,7 @@ from ringleaf.simulator.metrics.chip_usage import ChipUsage
 from ringleaf.simulator.metrics.job_record import JobRecord
 
 
-class PendingCause(StrEnum):
+class WaitCause(StrEnum):
     """What holds a job back."""
 
     CAPACITY = "capacity"
@@ -39,14 +39,14 @@ class PendingCause(StrEnum):
     ORDER = "order"
 
 
-PENDING_CAUSES: Final = tuple(PendingCause)
+WAIT_CAUSES: Final = tuple(WaitCause)
 UNSAID: Final = ""
 """Nothing was said of the job."""
 _SAID: Final = (
-    PendingCause.FRAGMENTATION,
-    PendingCause.RULE,
-    PendingCause.QUOTA,
-    PendingCause.ORDER,
+    WaitCause.FRAGMENTATION,
+    WaitCause.RULE,
+    WaitCause.QUOTA,
+    WaitCause.ORDER,
     UNSAID,
 )
 
@@ -58,16 +58,16 @@ Sizes = dict[int, int]
 """Chips of jobs -> how many such jobs wait."""
 
 
-def pending_cause(said: Report, record: JobRecord, n_nodes: int) -> str:
+def wait_cause(said: Report, record: JobRecord, n_nodes: int) -> str:
     """What a report blames, as far as it does: ``UNSAID`` if it says nothing new."""
     if said.verdict in _OF_CHIPS:
-        return PendingCause.FRAGMENTATION
+        return WaitCause.FRAGMENTATION
     if said.verdict is not Verdict.WAITING:
         return UNSAID
     if said.behind:
-        return PendingCause.ORDER
+        return WaitCause.ORDER
     if not said.reasons and not said.missing:
-        return PendingCause.QUOTA
+        return WaitCause.QUOTA
     job = record.job
     refused = sum(said.reasons.get(reason, 0) for reason in RULED_OUT)
     fitting = n_nodes - sum(said.reasons.values())
@@ -76,8 +76,8 @@ def pending_cause(said: Report, record: JobRecord, n_nodes: int) -> str:
         and job.network is not Network.NONE
         and fitting >= job.min_chip_pods
     ):
-        return PendingCause.RULE
-    return PendingCause.RULE if refused >= said.missing else PendingCause.FRAGMENTATION
+        return WaitCause.RULE
+    return WaitCause.RULE if refused >= said.missing else WaitCause.FRAGMENTATION
 
 
 class PendingGroup:
@@ -85,7 +85,7 @@ class PendingGroup:
 
     def __init__(self) -> None:
         self.sizes: dict[str, Sizes] = {said: {} for said in _SAID}
-        self.found: dict[PendingCause, tuple[int, int]] = {}
+        self.found: dict[WaitCause, tuple[int, int]] = {}
         """Blame -> jobs and chips, as last counted."""
         self._between = (0, 0)
         """For which numbers of free chips that is right."""
@@ -100,7 +100,7 @@ class PendingGroup:
             del sizes[chips]
         self._between = (0, 0)
 
-    def blamed(self, idle: int) -> Mapping[PendingCause, tuple[int, int]]:
+    def blamed(self, idle: int) -> Mapping[WaitCause, tuple[int, int]]:
         """Blame -> jobs and chips, while *idle* chips are free."""
         low, high = self._between
         if not low <= idle < high:
@@ -108,23 +108,23 @@ class PendingGroup:
         return self.found
 
     def _count(self, idle: int) -> None:
-        found = {blame: [0, 0] for blame in PENDING_CAUSES}
+        found = {blame: [0, 0] for blame in WAIT_CAUSES}
         low, high = 0, 1 << 62
         for said, sizes in self.sizes.items():
-            said_so = PendingCause(said or PendingCause.ORDER)
+            said_so = WaitCause(said or WaitCause.ORDER)
             for chips, jobs in sizes.items():
                 if chips <= idle:
                     low = max(low, chips)
                 else:
                     high = min(high, chips)
-                blame = said_so if chips <= idle else PendingCause.CAPACITY
+                blame = said_so if chips <= idle else WaitCause.CAPACITY
                 found[blame][0] += jobs
                 found[blame][1] += jobs * chips
         self.found = {blame: (jobs, chips) for blame, (jobs, chips) in found.items()}
         self._between = low, high
 
 
-class PendingCauses:
+class WaitCauses:
     """Pending jobs, and what they wait for."""
 
     def __init__(self, floor: ChipUsage) -> None:
@@ -156,7 +156,7 @@ class PendingCauses:
 
     def said(self, report: Report, record: JobRecord, n_nodes: int) -> None:
         """The scheduler has said something of a job."""
-        blame = pending_cause(report, record, n_nodes)
+        blame = wait_cause(report, record, n_nodes)
         self._n_said += 1
         if blame != UNSAID:
             record.said_at = self._n_said
@@ -178,7 +178,7 @@ class PendingCauses:
             heappop(line)
         return waiting[line[0][1]] if line else None
 
-    def causes(self, records: Iterable[JobRecord]) -> Counter[PendingCause]:
+    def causes(self, records: Iterable[JobRecord]) -> Counter[WaitCause]:
         """What holds these jobs back now: blame -> jobs.
 
         Of jobs that request the same, a scheduler tries the first and says nothing new
@@ -187,25 +187,25 @@ class PendingCauses:
         alike: dict[Job, list[JobRecord]] = {}
         for record in records:
             alike.setdefault(scheduling_key_of(record.job), []).append(record)
-        found: Counter[PendingCause] = Counter()
+        found: Counter[WaitCause] = Counter()
         for own in alike.values():
             last = max(own, key=lambda each: each.said_at)
             for record in own:
                 found[self._cause_of(record, last.blame)] += 1
         return found
 
-    def _cause_of(self, record: JobRecord, blame: str) -> PendingCause:
+    def _cause_of(self, record: JobRecord, blame: str) -> WaitCause:
         """What holds a pending job back now, of whose like *blame* was said."""
         stock = self._floor.stocks.get(record.job.product)
         if stock is None or record.chips > stock.idle:
-            return PendingCause.CAPACITY
+            return WaitCause.CAPACITY
         if blame:
-            return PendingCause(blame)
-        return PendingCause.FRAGMENTATION if record is self.head else PendingCause.ORDER
+            return WaitCause(blame)
+        return WaitCause.FRAGMENTATION if record is self.head else WaitCause.ORDER
 
-    def blamed(self) -> tuple[dict[PendingCause, list[int]], bool]:
+    def blamed(self) -> tuple[dict[WaitCause, list[int]], bool]:
         """Blame -> jobs and chips that wait; whether enough is free for the first."""
-        found = {blame: [0, 0] for blame in PENDING_CAUSES}
+        found = {blame: [0, 0] for blame in WAIT_CAUSES}
         stocks = self._floor.stocks
         for product, crowd in self._crowds.items():
             stock = stocks.get(product)
@@ -214,15 +214,15 @@ class PendingCauses:
                 found[blame][0] += jobs
                 found[blame][1] += chips
         head = self.head
-        if head is None or head.blame == PendingCause.QUOTA:
+        if head is None or head.blame == WaitCause.QUOTA:
             return found, False
         stock = stocks.get(head.job.product)
         if stock is None or head.chips > stock.idle:
             return found, False
         if head.blame == UNSAID:  # it is not behind anybody
             for at, n in enumerate((1, head.chips)):
-                found[PendingCause.ORDER][at] -= n
-                found[PendingCause.FRAGMENTATION][at] += n
+                found[WaitCause.ORDER][at] -= n
+                found[WaitCause.FRAGMENTATION][at] += n
         return found, True
 
     def _add(self, record: JobRecord, by: int) -> None:
