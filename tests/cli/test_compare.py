@@ -14,8 +14,13 @@ from rich.console import Console
 
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
-from ringleaf.cli import compare, simulate
-from ringleaf.cli.compare import executor_of, run_requests
+from ringleaf.cli import compare, comparison_runs, simulate
+from ringleaf.cli.comparison_runs import (
+    executor_of,
+    run_requests,
+)
+from ringleaf.cli.run_warnings import on_long
+from ringleaf.cli.simulation_request import SimulationRequest
 from ringleaf.report.measures import measure_of, value_of
 from ringleaf.report.results import Results
 from ringleaf.study.compare import compared
@@ -389,9 +394,7 @@ def test_bad_use_is_one_line(ringleaf: Ringleaf) -> None:
 
 
 def test_blanks_between_policies_mean_nothing() -> None:
-    found = run_requests(
-        simulate.SimulationRequest("x"), ["ringleaf, best-fit ", " random"], 1
-    )
+    found = run_requests(SimulationRequest("x"), ["ringleaf, best-fit ", " random"], 1)
 
     assert [each.policy for each in found] == ["ringleaf", "best-fit", "random"]
 
@@ -464,7 +467,7 @@ def test_plots_without_matplotlib_are_refused_before_the_first_run(
 def test_ctrl_c_says_what_was_kept_and_what_was_not(
     ringleaf: Ringleaf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play = compare.run
+    play = comparison_runs.run
     played: list[object] = []
 
     def interrupted(*asked: object, **words: object) -> object:
@@ -546,9 +549,9 @@ def test_where_jobs_wait_for_days_that_is_said_with_what_to_try(
 def test_what_is_advised_depends_on_the_size_of_the_cluster(
     name: str, chips: int, hint: str
 ) -> None:
-    wanted = simulate.SimulationRequest("x", workload=name)
+    wanted = SimulationRequest("x", workload=name)
 
-    told = simulate.on_long([[sized(9e5, 9e5)]], 0.9, chips, wanted)
+    told = on_long([[sized(9e5, 9e5)]], 0.9, chips, wanted)
 
     assert f"; hint: {hint}" in told
 
@@ -653,7 +656,7 @@ def sized(
 def test_where_only_large_gangs_wait_for_days_the_warning_names_them(
     policies: list[list[dict[str, Any]]], told: str
 ) -> None:
-    warning = simulate.on_long(policies, 0.9, 4096, simulate.SimulationRequest("x"))
+    warning = on_long(policies, 0.9, 4096, SimulationRequest("x"))
 
     assert told in warning
     assert bool(warning) is bool(told)

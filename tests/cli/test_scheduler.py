@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.cli.conf import read_file
+from ringleaf.cli.conf_file import (
+    read_file,
+)
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, log_lines
 from ringleaf.config.conf import Conf
@@ -201,7 +203,7 @@ def test_an_error_of_any_kind_does_not_end_the_following(
 
     async def story(ruled: Ruled) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr("ringleaf.cli.conf.read_file", broken)
+            patch.setattr("ringleaf.cli.conf_file.read_file", broken)
             write(file, "allocate")
             await until(lambda: ruled.refused)
         write(file, "enqueue, allocate, backfill")

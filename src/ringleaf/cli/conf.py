@@ -1,21 +1,28 @@
 """``ringleaf check-conf``: a scheduler configuration, checked, explained and mended."""
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ringleaf.cli.conf_file import (
+    STARTER,
+    WANTED,
+    Source,
+    configuration_in,
+    read_source,
+    remark_lines,
+    text_in,
+)
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.indentation import GO, compact, mended
+from ringleaf.cli.indentation import compact, mended
 from ringleaf.cli.output import TrimmedConsole, print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.config.arguments import Argument, Value, find_argument
@@ -23,41 +30,24 @@ from ringleaf.config.conf import (
     Conf,
     PluginConf,
     RefusedConf,
-    Remark,
 )
 from ringleaf.config.parameters import PARAMETERS
 from ringleaf.config.reader import read_conf
 from ringleaf.config.vocabulary import ACTIONS, FLAGS
 from ringleaf.simulator import source
 
-KEYS: Final = ("volcano-scheduler.conf", "volcano-scheduler-ci.conf")
-"""Keys of a ConfigMap that hold a configuration; the first there is counts."""
-
-WANTED: Final = f"a configuration, or a ConfigMap with {KEYS[0]}"
 MORE: Final = "docs/configuration.md describes every key."
-STARTER: Final = "ringleaf init conf writes one"
 
 _USUAL: Final = "by default: "
-_GO_HINT: Final = "this is Go source: keep only the text between the backquotes"
-_LINE: Final = re.compile(r"line (\d+), column \d+: ")
-_SAYS_SOMETHING: Final = re.compile(r"^\s*(?!null$|~$)[^\s#-]", re.MULTILINE)
-_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class Source(Struct, frozen=True):
-    """A configuration as plain values, and its YAML nodes, which know their lines."""
-
-    document: object
-    node: Any = None
 
 
 def check_file(file: str, *, as_json: bool) -> int:
     """Print what is wrong with a configuration, or what it does; the exit status."""
     shown = name_of(file)
-    read = _read(file, shown)
+    read = read_source(file, shown)
     conf = read_conf(read.document, installed_plugins())
     problems = conf.problems if isinstance(conf, RefusedConf) else ()
-    told, warnings = _told(read, problems), _told(read, conf.warnings)
+    told, warnings = remark_lines(read, problems), remark_lines(read, conf.warnings)
     if as_json:
         head = {"problems": told, "warnings": warnings}
         print_json(head if isinstance(conf, RefusedConf) else head | _plain(conf))
@@ -78,11 +68,11 @@ def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
     """
     shown = name_of(file)
     with one_line(shown, source.BadInput, starter=STARTER):
-        text = _text(bytes_of(file, WANTED))
+        text = text_in(bytes_of(file, WANTED))
         text, notes, read = _mended(text)
     conf = read_conf(read.document, installed_plugins())
     problems = conf.problems if isinstance(conf, RefusedConf) else ()
-    told, warnings = _told(read, problems), _told(read, conf.warnings)
+    told, warnings = remark_lines(read, problems), remark_lines(read, conf.warnings)
     if not problems and output is not None:
         _write(output, text)
     if as_json:
@@ -108,12 +98,12 @@ def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
 def _mended(text: str) -> tuple[str, list[str], Source]:
     """*text* as it can be read, what was done to it, and what it says."""
     try:
-        return text, [], _configuration(text)
+        return text, [], configuration_in(text)
     except source.BadInput:
         found = mended(text)
         if not found.notes:
             raise
-    return found.text, list(compact(found.notes)), _configuration(found.text)
+    return found.text, list(compact(found.notes)), configuration_in(found.text)
 
 
 def _write(output: str, text: str) -> None:
@@ -135,163 +125,6 @@ def _print_verdict(
     verdict = so_many(len(problems), "problem") if problems else "no problems"
     also = f", {so_many(len(warnings), 'warning')}" if warnings else ""
     print_line(console, Text(f"{shown}: {verdict}{also}", style="bold"))
-
-
-def read_file(file: str) -> tuple[Conf, list[str]]:
-    """The configuration in *file*, and warnings; ``BadUse`` names what is wrong."""
-    shown = name_of(file)
-    read = _read(file, shown)
-    conf = read_conf(read.document, installed_plugins())
-    if isinstance(conf, RefusedConf):
-        first, *others = _told(read, conf.problems)
-        more = f"; and {len(others)} more: ringleaf check-conf {file} lists them"
-        raise BadUse(f"{shown}: {first}{more if others else ''}")
-    return conf, _told(read, conf.warnings)
-
-
-def _read(file: str, shown: str) -> Source:
-    with one_line(shown, source.BadInput, starter=STARTER):
-        return _configuration(_text(bytes_of(file, WANTED)))
-
-
-def _text(data: bytes) -> str:
-    text = source.decoded(data)
-    if not _SAYS_SOMETHING.search(text):
-        raise source.BadInput(f"the file is empty, want {WANTED}")
-    return text
-
-
-def _configuration(text: str) -> Source:
-    """The configuration of a bare file or of a ConfigMap in it."""
-    if GO.match(text):
-        _documents(re.sub(GO, "", text, count=1).replace("`", ""), _GO_HINT, text)
-        raise source.BadInput(f"line 1: no YAML, want {WANTED}", _GO_HINT)
-    documents, nodes = _documents(text), _nodes(text)
-    if any(isinstance(each, dict) and "kind" in each for each in documents):
-        return _from_manifest(documents, nodes)
-    return Source(_only(documents, "documents"), next(iter(nodes), None))
-
-
-def _from_manifest(documents: list[Any], nodes: list[Any]) -> Source:
-    """The text in the one ConfigMap that has it, with the lines of the file."""
-    found = [
-        (data[key], key, nodes[i : i + 1])
-        for i, data in enumerate(map(_content, documents))
-        for key in [key for key in KEYS if key in data][:1]
-    ]
-    if not found:
-        raise source.BadInput(f"no ConfigMap has the key {KEYS[0]}, want {WANTED}")
-    text, key, manifest = _only(found, "ConfigMaps with a configuration")
-    if not isinstance(text, str) or not _SAYS_SOMETHING.search(text):
-        told = source.brief(text)
-        raise source.BadInput(f"data.{key} is {told}, want text of a configuration")
-    text = "\n" * _lines_before(manifest, key) + text
-    document = _only(_documents(text), f"documents in {key}")
-    return Source(document, next(iter(_nodes(text)), None))
-
-
-def _documents(
-    text: str, hint: str | None = None, whole: str | None = None
-) -> list[Any]:
-    """The documents of *text*; an error names the line in *whole*, and a hint."""
-    gone = (whole or text).count("\n") - text.count("\n")
-    text = "\n" * gone + text
-    try:
-        return source.documents(text.encode())
-    except source.BadInput as error:
-        hints = filter(None, (_indent_hint(text, str(error)), hint))
-        raise source.BadInput(str(error), "; ".join(hints)) from None
-
-
-def _indent_hint(text: str, error: str) -> str | None:
-    """What to do about a line further left than where everything began."""
-    at = _LINE.match(error)
-    lines = text.splitlines()
-    if at is None or int(at[1]) > len(lines):
-        return None
-    bad = lines[int(at[1]) - 1]
-    first = next(line for line in lines if line.strip() and line.lstrip()[0] != "#")
-    missing = _indent(first) - _indent(bad)
-    if missing <= 0:
-        return None
-    return (
-        f"line {at[1]} starts {so_many(missing, 'column')} further left than the rest"
-    )
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _only(found: list[Any], what: str) -> Any:  # noqa: ANN401 - plain values
-    if len(found) != 1:
-        raise source.BadInput(f"{len(found)} {what}, want one")
-    return found[0]
-
-
-def _content(document: object) -> Mapping[str, Any]:
-    """The data of a ConfigMap; of anything else, nothing."""
-    if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
-        return {}
-    data = document.get("data")
-    return data if isinstance(data, dict) else {}
-
-
-def _nodes(text: str) -> list[Any]:
-    """The nodes of the documents that ``source`` gives; none of JSON that no YAML is.
-
-    ``source`` has already bounded depth, size and aliases.
-    """
-    try:
-        nodes = list(yaml.compose_all(text, Loader=_Loader))
-    except yaml.YAMLError:
-        return []
-    return [n for n in nodes if n is not None and n.tag != "tag:yaml.org,2002:null"]
-
-
-def _lines_before(manifest: Iterable[Any], key: str) -> int:
-    """Lines of the file before the first of a literal text, else none."""
-    for node in manifest:
-        value = _below(_below(node, "data")[1], key)[1]
-        if value.style == "|":
-            return int(value.start_mark.line) + 1
-    return 0
-
-
-def _steps(node: Any, path: Iterable[object]) -> list[Any]:  # noqa: ANN401
-    """What stands along *path*, keys or items, as far as it is there."""
-    steps = [node]
-    for step in path:
-        mark, node = _below(node, step)
-        if mark is None:
-            break
-        steps.append(mark)
-    return steps
-
-
-def _below(node: Any, step: object) -> tuple[Any, Any]:  # noqa: ANN401
-    """The key or item at *step*, and its value; nothing where a merge hides it."""
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-        return node.value[step], node.value[step]
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == str(step):
-                return key, value
-    return None, None
-
-
-def _told(read: Source, remarks: Iterable[Remark]) -> list[str]:
-    """The remarks in the order of the file, with lines where the reader has them."""
-    lines = [(_line_of(read, remark), str(remark)) for remark in remarks]
-    lines.sort(key=lambda each: each[0])
-    return [f"line {line}: {text}" if line else text for line, text in lines]
-
-
-def _line_of(read: Source, remark: Remark) -> int:
-    """The line that a remark is about; 0 where none can be told."""
-    if read.node is None or not remark.path:
-        return 0
-    return int(_steps(read.node, remark.path)[-1].start_mark.line) + 1
 
 
 def _plain(conf: Conf) -> dict[str, Any]:

@@ -1,45 +1,43 @@
 """``ringleaf explain``."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeGuard
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, TypeGuard
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.command import close_to
+from ringleaf.cli.explain_node import (
+    MAX_NAMES,
+    indented,
+    known_like,
+    named,
+    no_node,
+    node_answer,
+    print_node,
+)
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
-from ringleaf.cli.output import counted, print_json, shortened, so_many
+from ringleaf.cli.output import counted, print_json, shortened
 from ringleaf.cli.plan import VERDICT_STYLES, verdict
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.engine.event import JobArrived
-from ringleaf.explain.netview import LeafRule, LeafView, SuperpodRule
 from ringleaf.explain.survey import (
     Candidate,
     NetworkView,
-    RefusedNode,
     Survey,
     enough_to_end,
-    look_at,
-    network_view,
     survey,
 )
 from ringleaf.framework.session import Session
 from ringleaf.kube.names import bare_name
-from ringleaf.model.decision import Decision, Placed, Reason, Waiting
-from ringleaf.model.job import Job
-from ringleaf.policies.obstacles import rule_name
+from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.answer import answer as answer_told
 from ringleaf.simulator.scenario import Scenario
-
-MAX_NAMES = 8
 
 
 def explain_job(
@@ -120,178 +118,9 @@ def _holding(
     like = [job for job in names if bare_name(job) == name]
     if len(like) == 1:
         return _holding(scenarios, file, like[0])
-    raise BadUse(f"--job is {name!r}, want a job of {file}; hint: {_like(name, names)}")
-
-
-def no_node(name: str, known: Iterable[str], of: str = "scenario") -> str:
-    """One line on a node that is not there."""
-    hint = _like(name, [*known])
-    return f"--node is {name!r}, want a node of the {of}; hint: {hint}"
-
-
-def _like(name: str, known: Sequence[str]) -> str:
-    """A hint: the known name that *name* was meant to be, or some of them."""
-    guess = close_to(name, known)
-    return (
-        f"did you mean {guess!r}?" if guess else f"it has {shortened(known, MAX_NAMES)}"
+    raise BadUse(
+        f"--job is {name!r}, want a job of {file}; hint: {known_like(name, names)}"
     )
-
-
-class NodeAnswer(Struct, frozen=True):
-    """What a job finds on one node, and what became of the job."""
-
-    node: str
-    found: Candidate | RefusedNode
-    view: NetworkView
-    fate: Decision | None
-
-    @property
-    def taken(self) -> bool:
-        """Whether a pod of the job is on the node."""
-        placements = self.fate.placements if isinstance(self.fate, Placed) else ()
-        return any(placement.node == self.node for placement in placements)
-
-    @property
-    def fits(self) -> bool:
-        """Whether the node fits a pod, and nothing else keeps the job from it."""
-        return isinstance(self.found, Candidate) and not self.waits
-
-    @property
-    def waits(self) -> bool:
-        """Whether the job waits."""
-        return isinstance(self.fate, Waiting)
-
-    @property
-    def leaf(self) -> LeafView | None:
-        """The leaf of the node, if a leaf rule places the job."""
-        return next(
-            (
-                leaf
-                for leaf in self.view.leaves
-                if any(slot.node == self.node for slot in leaf.slots)
-            ),
-            None,
-        )
-
-
-def node_answer(
-    session: Session, job: Job, node: str, fate: Decision | None
-) -> NodeAnswer:
-    """What the job finds on one node, beside what became of it."""
-    found = look_at(session, job, node)
-    return NodeAnswer(node, found, network_view(session, job), fate)
-
-
-def print_node(
-    console: Console,
-    session: Session,
-    job: Job,
-    answer: NodeAnswer,
-    top: int,
-    *,
-    as_json: bool,
-) -> int:
-    """Print what the job finds on one node; the exit status."""
-    where = superpods_by_node(session.cluster)
-    if as_json:
-        print_json(_node_told(job, answer, where.get(answer.node)))
-        return 0 if answer.fits else 1
-    found = answer.found
-    if isinstance(found, RefusedNode):
-        refuses = f"node {found.node!r} refuses {named(job.name)}: {found.reason}"
-        _say(console, refuses, found.rule)
-    else:
-        _say_room(console, job, answer, found, where.get(answer.node))
-    closed = isinstance(found, RefusedNode) and found.reason is Reason.LEAF_CLOSED
-    if closed or (answer.waits and isinstance(found, Candidate)):
-        draw_network(console, answer.view, Focus(node=answer.node, most=top), where)
-    return 0 if answer.fits else 1
-
-
-def _say_room(
-    console: Console,
-    job: Job,
-    answer: NodeAnswer,
-    found: Candidate,
-    superpod: int | None,
-) -> None:
-    """Say how well the node fits, or what keeps the job from it."""
-    node, fate = answer.node, answer.fate
-    if isinstance(fate, Waiting):
-        _say(
-            console,
-            f"node {node!r} has room for {_a_pod_of(job.name)}, but the job is pending",
-            *_unit_words(answer, superpod),
-            *fate.parts,
-        )
-        if fate.hint:
-            console.print(indented(f"hint: {fate.hint}", style="bold"))
-        return
-    fits = f"node {node!r} fits {named(job.name)}: choice {found.place}"
-    if answer.view.rule is not None:
-        chosen = "is one of the nodes" if answer.taken else "is none of the nodes"
-        fits = (
-            f"node {node!r} fits {_a_pod_of(job.name)}, and {chosen} that "
-            f"{_rule_words(answer.view)} chose"
-        )
-    _say(
-        console,
-        fits,
-        f"rank: {'; '.join(found.rank)}",
-        f"chips: {', '.join(map(str, found.chips))}",
-    )
-
-
-def _rule_words(view: NetworkView) -> str:
-    rule = view.rule
-    return rule_name(rule.mode) if isinstance(rule, LeafRule) else "the SuperPoD rule"
-
-
-def _unit_words(answer: NodeAnswer, superpod: int | None) -> Iterator[str]:
-    """Where in the network the node is, and what is free beside it."""
-    if (leaf := answer.leaf) is not None:
-        slot = next(each.slot for each in leaf.slots if each.node == answer.node)
-        free = so_many(leaf.fitting, "free node")
-        yield (
-            f"it is at slot {slot} of leaf {leaf.leaf}, which has {free} of "
-            f"{len(leaf.slots)}"
-        )
-    elif isinstance(answer.view.rule, SuperpodRule):
-        own = next(each for each in answer.view.superpods if each.superpod == superpod)
-        free, blocks = so_many(own.fitting, "free node"), so_many(own.blocks, "block")
-        yield (
-            f"it is in SuperPoD {superpod}, which has {free}, room for {blocks} of "
-            f"{answer.view.rule.block_nodes}"
-        )
-
-
-def _node_told(job: Job, answer: NodeAnswer, superpod: int | None) -> dict[str, Any]:
-    """The answer as plain values."""
-    one = isinstance(answer.found, Candidate)
-    told = {"job": job.name, "fits": answer.fits, "fits-one-pod": one}
-    told |= msgspec.to_builtins(answer.found)
-    if isinstance(answer.fate, Waiting):
-        told["waits"] = {"message": answer.fate.message, "hint": answer.fate.hint}
-    view = answer.view
-    if view.rule is not None:
-        told["network-rule"] = msgspec.to_builtins(view.rule)
-    if answer.leaf is not None:
-        told["leaf"] = msgspec.to_builtins(answer.leaf)
-    for each in view.superpods:
-        if each.superpod == superpod:
-            told["superpod"] = msgspec.to_builtins(each)
-    return told
-
-
-def _say(console: Console, head: str, *lines: str) -> None:
-    console.print(Text(head))
-    for line in lines:
-        console.print(indented(line))
-
-
-def indented(line: str, style: str = "") -> Padding:
-    """*line* two columns in, also where it is broken."""
-    return Padding(Text(line, style=style), (0, 0, 0, 2), expand=False)
 
 
 def _plain(
@@ -323,25 +152,6 @@ def _print(
         print_survey(console, found, waits=waits)
         if may_start(decision):
             console.print(Text(f"\n{endings_words(found.enough_to_end)}"))
-
-
-POD: Final = "pod "
-"""How the names of pods begin that are jobs of their own."""
-
-
-def named(job: str) -> str:
-    """A job in a sentence; a pod that is a job of its own is a pod.
-
-    >>> named("default/train"), named("pod default/infer")
-    ("job 'default/train'", "pod 'default/infer'")
-    """
-    pod = job.removeprefix(POD)
-    return f"job {job!r}" if pod == job else f"pod {pod!r}"
-
-
-def _a_pod_of(job: str) -> str:
-    """One pod of a job, or the pod that it is."""
-    return named(job) if job.startswith(POD) else f"a pod of {named(job)}"
 
 
 def print_decision(

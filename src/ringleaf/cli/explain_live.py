@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.explain import MAX_NAMES, indented, may_start, named, no_node
+from ringleaf.cli.explain import (
+    may_start,
+)
+from ringleaf.cli.explain_node import (
+    MAX_NAMES,
+    indented,
+    named,
+    no_node,
+)
 from ringleaf.cli.explain_run import (
     JobExplanation,
     explain_node,
@@ -19,7 +27,12 @@ from ringleaf.cli.explain_run import (
     print_explanation,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.fault_view import repair_lines, repair_of
+from ringleaf.cli.fault_view import (
+    repair_of,
+)
+from ringleaf.cli.fault_words import (
+    repair_lines,
+)
 from ringleaf.cli.live import (
     ClusterAccess,
     ask,

@@ -9,21 +9,28 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.explain import (
-    MAX_NAMES,
     endings_words,
-    indented,
     may_start,
-    named,
-    no_node,
-    node_answer,
     print_decision,
     print_network,
-    print_node,
     print_survey,
     survey_plain,
 )
+from ringleaf.cli.explain_node import (
+    MAX_NAMES,
+    indented,
+    named,
+    no_node,
+    node_answer,
+    print_node,
+)
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.fault_view import repair_lines, repair_of
+from ringleaf.cli.fault_view import (
+    repair_of,
+)
+from ringleaf.cli.fault_words import (
+    repair_lines,
+)
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import (
     plain_amount,

@@ -4,13 +4,18 @@ Plain values, from the books of an engine and the book of faults; ``faults`` sho
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import to_builtins
 
 from ringleaf.actions.delete_faulty import count_pods
-from ringleaf.cli.output import shortened, so_many
+from ringleaf.cli.fault_words import (
+    Plain,
+    pod_words,
+    words_of,
+)
+from ringleaf.cli.output import so_many
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import DeletionsKnown, FaultsKnown
 from ringleaf.framework.job_state import JobState
@@ -27,31 +32,8 @@ from ringleaf.model.fault import (
     SubHealth,
 )
 from ringleaf.model.job_labels import FAULT_SCHEDULING
-from ringleaf.model.mask import runs_of
 from ringleaf.policies.faults import next_scope
 from ringleaf.simulator.encode import whole
-
-Plain = dict[str, Any]
-
-MAX_TOLD: Final = 8
-"""Pods and nodes that are told by name."""
-_NODE_PARTS: Final = {
-    "": "not ready",
-    "daemon": "its daemon reports it unhealthy",
-    "switch": "its switch is unhealthy",
-}
-_PART_WORDS: Final[Mapping[Cause, str]] = {
-    Cause.CHIP: "{} unhealthy",
-    Cause.NETWORK: "network of {} unhealthy",
-    Cause.SUB_HEALTH: "{} sub-healthy",
-    Cause.POD: "{} failed",
-    Cause.RELATION: "{} to be separated",
-}
-_REACH_WORDS: Final[Mapping[RestartScope, str]] = {
-    RestartScope.POD: "faulty pods",
-    RestartScope.BLOCK: "logical SuperPoDs",
-    RestartScope.JOB: "the whole job",
-}
 
 
 class FaultView:
@@ -288,45 +270,6 @@ class FaultView:
         }
 
 
-def words_of(fault: Fault) -> str:
-    """What is wrong, for people.
-
-    >>> words_of(Fault("n1", Cause.CHIP, "chip 3")), words_of(Fault("n1", Cause.NODE))
-    ('chip 3 unhealthy', 'not ready')
-    """
-    if fault.cause is Cause.NODE:
-        return _NODE_PARTS.get(fault.part, fault.part)
-    if fault.cause is Cause.REFUSAL:
-        return "refuses pods"
-    return _PART_WORDS[fault.cause].format(fault.part or "a part of it")
-
-
-def numbers_words(numbers: Iterable[int]) -> str:
-    """Numbers, those that follow each other together.
-
-    >>> numbers_words([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    runs = runs_of(sorted(numbers))
-    return ", ".join(
-        str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs
-    )
-
-
-def pod_words(numbers: list[int]) -> str:
-    """Pods by their numbers.
-
-    >>> pod_words([3]), pod_words([0, 1])
-    ('pod 3', 'pods 0-1')
-    """
-    return f"pod{'s' if len(numbers) > 1 else ''} {numbers_words(numbers)}"
-
-
-def reach_words(reach: str) -> str:
-    """How much of a job is replaced, for people."""
-    return _REACH_WORDS[RestartScope(reach)]
-
-
 def _until_words(seconds: float) -> str:
     return f"in {seconds:.0f} s" if seconds >= 1 else "now"
 
@@ -366,48 +309,6 @@ def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
     """How far the repair of a job is; None if it needs none."""
     repair = engine.repairs.get(job)
     return None if repair is None else FaultView(engine, now).repair_told(repair)
-
-
-def repair_lines(repair: Plain, clock: Callable[[float], str]) -> Iterator[str]:
-    """How far a repair is, what happened and what is held, in sentences."""
-    words = f"it is being repaired ({reach_words(repair['reach'])})"
-    if repair["deleted"]:
-        words += f": {pod_words(repair['deleted'])} deleted"
-    if repair["waits-for"]:
-        words += f"; waits for {repair['waits-for']}"
-    yield words
-    if repair["ailments"]:
-        faulty = shortened(list(map(ailment_words, repair["ailments"])), MAX_TOLD)
-        yield f"faulty since {clock(repair['since'])}: {faulty}"
-    if repair["held"]:
-        until = "its pods are back"
-        if repair["stage"] != "ending":
-            until += f", until {clock(repair['hold-until'])} at the latest"
-        where = shortened(repair["held-nodes"], MAX_TOLD)
-        held = so_many(repair["held"], "place")
-        yield f"{held} on {where} held for it until {until}"
-
-
-def ailment_words(ailment: Plain) -> str:
-    """A faulty pod, where it was and why.
-
-    >>> ailment_words({"replica": 3, "cause": "NodeUnhealthy", "node": "b1"})
-    'pod 3 on b1 (NodeUnhealthy)'
-    """
-    where = f" on {ailment['node']}" if ailment["node"] else ""
-    return f"pod {ailment['replica']}{where} ({ailment['cause']})"
-
-
-def summary_of(engine: Engine) -> Plain:
-    """How many faults there are, and how many repairs."""
-    nodes = {key.where for key in engine.fault_log.open if not key.is_of_pod}
-    braked = sum(each.rate_limited for each in engine.repairs.values())
-    return {
-        "open": len(engine.fault_log.open),
-        "nodes": len(nodes),
-        "repairs": len(engine.repairs),
-        "rate-limited": braked,
-    }
 
 
 def is_of_pod(part: str) -> bool:

@@ -42,7 +42,7 @@ class ClusterAccess(Struct, frozen=True):
         """The configuration by which is decided."""
         if self.conf_file is None:
             return DEFAULT
-        from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, rarely used
+        from ringleaf.cli.conf_file import read_file  # noqa: PLC0415 - slow, rarely used
 
         conf, warnings = read_file(self.conf_file)
         for line in warnings:

@@ -8,10 +8,12 @@ from rich.text import Text
 
 from ringleaf.actions.moves import MovePlan, NoMoves
 from ringleaf.actions.propose import propose, propose_whole, waiting_jobs
-from ringleaf.cli.command import close_to
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, shortened, so_many
+from ringleaf.cli.parameter import (
+    close_to,
+)
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario

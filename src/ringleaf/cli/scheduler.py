@@ -306,7 +306,7 @@ async def _follow(watched: Watched, ruled: Iterable[Ruled], say: Say) -> None:
 def _conf(file: str | None, say: Say) -> Conf:
     if file is None:
         return DEFAULT
-    from ringleaf.cli.conf import read_file  # noqa: PLC0415 - slow, not always used
+    from ringleaf.cli.conf_file import read_file  # noqa: PLC0415 - slow, rarely used
 
     with suppress(OSError, ValueError):
         size = Path(file).stat().st_size

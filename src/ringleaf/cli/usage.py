@@ -5,8 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Final
 
-from ringleaf.cli.command import OPTIONS, Command, Option, Parameter
+from ringleaf.cli.command import (
+    Command,
+)
 from ringleaf.cli.failure import program
+from ringleaf.cli.parameter import (
+    OPTIONS,
+    Option,
+    Parameter,
+)
 
 WIDTH: Final = 80
 LEAST_WIDTH: Final = 50

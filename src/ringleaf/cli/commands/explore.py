@@ -4,9 +4,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from ringleaf.cli.command import Option, Positional, given
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import Json, LiveOptions, Namespace, Top
+from ringleaf.cli.parameter import Option, Positional, given
 from ringleaf.cli.registry import ASK, TRY, command
 
 NO_LIVE = LiveOptions()

@@ -2,9 +2,12 @@
 
 from typing import Annotated
 
-from ringleaf.cli.command import Option, given
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.options import Json, LiveOptions, Namespace, Watch
+from ringleaf.cli.parameter import (
+    Option,
+    given,
+)
 from ringleaf.cli.registry import ASK, command
 
 NO_LIVE = LiveOptions()

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from ringleaf.cli.command import Option, either, given
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import (
     Context,
@@ -13,6 +12,11 @@ from ringleaf.cli.options import (
     LeaseName,
     LeaseNamespace,
     candidacy,
+)
+from ringleaf.cli.parameter import (
+    Option,
+    either,
+    given,
 )
 from ringleaf.cli.registry import RUN, command
 

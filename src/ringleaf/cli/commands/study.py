@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ringleaf.cli.command import Option, Positional, given
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import (
     COMPARED,
@@ -18,6 +17,11 @@ from ringleaf.cli.options import (
     known_policies,
     known_workloads,
     simulation_request,
+)
+from ringleaf.cli.parameter import (
+    Option,
+    Positional,
+    given,
 )
 from ringleaf.cli.registry import STUDY, TRY, command
 
