@@ -36,7 +36,7 @@ TABLES = {
     "ringleaf.model.decision": ["tests/policies/test_words.py"],
     "ringleaf.policies.words": ["tests/policies/test_words.py"],
     "ringleaf.simulator.running_jobs": ["tests/simulator/test_tenants.py"],
-    "ringleaf.simulator.format": ["tests/simulator/test_scenario.py"],
+    "ringleaf.simulator.wanted": ["tests/simulator/test_scenario.py"],
 }
 THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.py"]
 
@@ -62,7 +62,7 @@ ONLY = {
         "STATE",
         "HEALTH",
     },
-    "ringleaf.simulator.format": {"WANTED", "ELEMENT_WANTED", "_ENTRIES"},
+    "ringleaf.simulator.wanted": {"WANTED", "ELEMENT_WANTED"},
 }
 
 

@@ -16,8 +16,10 @@ from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job_labels import Schema
 from ringleaf.simulator.answer import answer
-from ringleaf.simulator.format import read_entry
 from ringleaf.simulator.scenario import build
+from ringleaf.simulator.wanted import (
+    read_entry,
+)
 from tests.effort import assert_reached, examples
 from tests.network_oracle import (
     EXCLUSIVE,

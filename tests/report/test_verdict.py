@@ -15,6 +15,10 @@ from ringleaf.report.contest import (
     comparison_outcome,
     contest_of,
 )
+from ringleaf.report.losses import (
+    losses,
+    not_compared,
+)
 from ringleaf.report.measures import BY_KEY, MeasureTable
 from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import (
@@ -22,8 +26,6 @@ from ringleaf.report.verdict import (
     headlines,
     in_a_sentence,
     left_out,
-    losses,
-    not_compared,
 )
 from ringleaf.study.compare import compared
 from tests.docs.pages import ROOT

@@ -23,8 +23,14 @@ from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode
 from ringleaf.simulator.events import EventContext, EventReader
 from ringleaf.simulator.fault import read
-from ringleaf.simulator.format import EventEntry, SettingsEntry, wanted_at
+from ringleaf.simulator.format import (
+    EventEntry,
+    SettingsEntry,
+)
 from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
+from ringleaf.simulator.wanted import (
+    wanted_at,
+)
 from tests.effort import assert_reached, examples
 from tests.simulator import nouns
 

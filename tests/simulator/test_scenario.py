@@ -14,9 +14,13 @@ from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.settings import JobRequests, Settings
 from ringleaf.policies.products import NO_NPU, PRODUCTS
 from ringleaf.simulator import format as form
-from ringleaf.simulator.format import ELEMENT_WANTED, WANTED
+from ringleaf.simulator import wanted
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.source import BadInput
+from ringleaf.simulator.wanted import (
+    ELEMENT_WANTED,
+    WANTED,
+)
 from tests.simulator.test_damaged import ENTRIES
 
 A2 = PRODUCTS["atlas-800t-a2"]
@@ -977,7 +981,7 @@ def test_every_list_of_plain_values_says_what_an_element_wants() -> None:
         for entry in ENTRIES
         for field in msgspec.structs.fields(entry)
         if "list[" in str(field.type) and "Entry" not in str(field.type)
-        if (entry, field.encode_name) not in form.OWN_ELEMENT_WANTED
+        if (entry, field.encode_name) not in wanted.OWN_ELEMENT_WANTED
     }
 
     assert plain - {"chips"} <= set(ELEMENT_WANTED)
@@ -985,7 +989,7 @@ def test_every_list_of_plain_values_says_what_an_element_wants() -> None:
 
 
 def test_what_a_key_wants_in_one_place_is_of_a_key_there() -> None:
-    for entry, key in (*form.OWN_WANTED, *form.OWN_ELEMENT_WANTED):
+    for entry, key in (*wanted.OWN_WANTED, *wanted.OWN_ELEMENT_WANTED):
         assert key in entry.__struct_encode_fields__
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringleaf_testbed import build, source
+from ringleaf_testbed.progress import Progress
 from ringleaf_testbed.source import COMMANDS, FILES, TestbedError
 
 
@@ -214,7 +215,7 @@ class Terminal(io.StringIO):
 @pytest.mark.slow
 def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
     terminal = Terminal()
-    progress = build.Progress(terminal, ["etcd", "kwok"])
+    progress = Progress(terminal, ["etcd", "kwok"])
 
     sleep = [sys.executable, "-c", "import time; time.sleep(1.5)"]
     progress.run(sleep, tmp_path, tmp_path / "log")
@@ -230,7 +231,7 @@ def test_on_a_terminal_one_line_tells_the_seconds(tmp_path: Path) -> None:
 def test_a_build_tells_how_many_packages_are_compiled(tmp_path: Path) -> None:
     """And, once a hundred are, how long the others will take."""
     terminal = Terminal()
-    progress = build.Progress(terminal, ["etcd"], packages=12_000)
+    progress = Progress(terminal, ["etcd"], packages=12_000)
 
     code = "import time; print('x\\n' * 200, flush=True, end=''); time.sleep(1.5)"
     progress.run([sys.executable, "-c", code], tmp_path, tmp_path / "log", 500)

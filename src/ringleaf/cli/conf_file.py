@@ -40,14 +40,15 @@ _SAYS_SOMETHING: Final = re.compile(r"^\s*(?!null$|~$)[^\s#-]", re.MULTILINE)
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _text(data: bytes) -> str:
+def text_in(data: bytes) -> str:
+    """The text of *data*; a file that says nothing is refused."""
     text = source.decoded(data)
     if not _SAYS_SOMETHING.search(text):
         raise source.BadInput(f"the file is empty, want {WANTED}")
     return text
 
 
-def _configuration(text: str) -> Source:
+def configuration_in(text: str) -> Source:
     """The configuration of a bare file or of a ConfigMap in it."""
     if GO.match(text):
         _documents(re.sub(GO, "", text, count=1).replace("`", ""), _GO_HINT, text)
@@ -155,9 +156,10 @@ def _below(node: Any, step: object) -> tuple[Any, Any]:  # noqa: ANN401
     return None, None
 
 
-def _read(file: str, shown: str) -> Source:
+def read_source(file: str, shown: str) -> Source:
+    """The configuration in *file*, or one line on why it cannot be read."""
     with one_line(shown, source.BadInput, starter=STARTER):
-        return _configuration(_text(bytes_of(file, WANTED)))
+        return configuration_in(text_in(bytes_of(file, WANTED)))
 
 
 def _steps(node: Any, path: Iterable[object]) -> list[Any]:  # noqa: ANN401
@@ -171,7 +173,7 @@ def _steps(node: Any, path: Iterable[object]) -> list[Any]:  # noqa: ANN401
     return steps
 
 
-def _told(read: Source, remarks: Iterable[Remark]) -> list[str]:
+def remark_lines(read: Source, remarks: Iterable[Remark]) -> list[str]:
     """The remarks in the order of the file, with lines where the reader has them."""
     lines = [(_line_of(read, remark), str(remark)) for remark in remarks]
     lines.sort(key=lambda each: each[0])
@@ -188,10 +190,10 @@ def _line_of(read: Source, remark: Remark) -> int:
 def read_file(file: str) -> tuple[Conf, list[str]]:
     """The configuration in *file*, and warnings; ``BadUse`` names what is wrong."""
     shown = name_of(file)
-    read = _read(file, shown)
+    read = read_source(file, shown)
     conf = read_conf(read.document, installed_plugins())
     if isinstance(conf, RefusedConf):
-        first, *others = _told(read, conf.problems)
+        first, *others = remark_lines(read, conf.problems)
         more = f"; and {len(others)} more: ringleaf check-conf {file} lists them"
         raise BadUse(f"{shown}: {first}{more if others else ''}")
-    return conf, _told(read, conf.warnings)
+    return conf, remark_lines(read, conf.warnings)

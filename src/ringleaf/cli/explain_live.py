@@ -2,55 +2,35 @@
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
-from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.explain import (
-    may_start,
-)
 from ringleaf.cli.explain_node import (
     MAX_NAMES,
-    indented,
-    named,
     no_node,
 )
-from ringleaf.cli.explain_run import (
-    JobExplanation,
-    explain_node,
-    job_explanation,
-    print_explanation,
+from ringleaf.cli.explained_group import (
+    ExplainedGroup,
+    console_of,
+    is_pending,
+    rules_of,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.fault_view import (
-    repair_of,
-)
-from ringleaf.cli.fault_words import (
-    repair_lines,
-)
 from ringleaf.cli.live import (
     ClusterAccess,
     ask,
     look_with_lives,
-    moment,
 )
-from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, shortened, so_many
-from ringleaf.cli.plan import PENDING
-from ringleaf.cli.start_estimate import Start, start_of
 from ringleaf.cli.uncreated import (
     NONE_LACK,
     Uncreated,
     queue_of_job,
     uncreated_pods,
 )
-from ringleaf.explain.survey import Candidate, look_at
-from ringleaf.framework.job_state import Phase
 from ringleaf.kube.api import Api
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobnames import known_as
@@ -61,11 +41,6 @@ from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import is_legal
-from ringleaf.report.duration import format_duration
-from ringleaf.simulator.run import ScenarioRun
-from ringleaf.simulator.scenario import Scenario
-
-Plain = dict[str, Any]
 
 KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -191,13 +166,17 @@ def explain_in(
         raise BadUse(no_node(node, sorted(look.cache.nodes), "cluster"))
     asked, groups, waits = _asked(look, target)
     others = _others_words(target, groups, waits)
-    found = _Explained(look, asked, top, uncreated)
-    if node is not None and found.job is not None and is_legal(found.job, _rules(look)):
+    found = ExplainedGroup(look, asked, top, uncreated)
+    if (
+        node is not None
+        and found.job is not None
+        and is_legal(found.job, rules_of(look))
+    ):
         return found.on_node(node, as_json=as_json)
     if as_json:
         print_json(found.plain(others))
     else:
-        console = _console(look)
+        console = console_of(look)
         if others:
             console.print(Text(f"{others}\n"))
         found.print(console)
@@ -217,7 +196,7 @@ def _asked(
 ) -> tuple[GangState, list[GangState], list[GangState]]:
     """The group that is explained, all that are meant, and those that are pending."""
     groups = _groups(look, target)
-    waits = [group for group in groups if _waits(group)]
+    waits = [group for group in groups if is_pending(group)]
     return (waits or groups)[0], groups, waits
 
 

@@ -28,7 +28,7 @@ from ringleaf.policies.obstacles import rule_name
 MAX_NAMES = 8
 
 
-def _like(name: str, known: Sequence[str]) -> str:
+def known_like(name: str, known: Sequence[str]) -> str:
     """A hint: the known name that *name* was meant to be, or some of them."""
     guess = close_to(name, known)
     return (
@@ -57,7 +57,7 @@ def named(job: str) -> str:
 
 def no_node(name: str, known: Iterable[str], of: str = "scenario") -> str:
     """One line on a node that is not there."""
-    hint = _like(name, [*known])
+    hint = known_like(name, [*known])
     return f"--node is {name!r}, want a node of the {of}; hint: {hint}"
 
 

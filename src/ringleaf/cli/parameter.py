@@ -164,12 +164,13 @@ class Parameter(NamedTuple):
         return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _parameter(
+def parameter_of(
     path: tuple[str, ...],
     hint: Any,  # noqa: ANN401 - an annotation
     default: Any,  # noqa: ANN401 - of its kind
     heading: str,
 ) -> Parameter:
+    """The parameter that a *hint* describes."""
     assert get_origin(hint) is Annotated, f"{path} has no Option and no Argument"
     kind, form = get_args(hint)[:2]
     kinds = [each for each in get_args(kind) if each is not NoneType] or [kind]
@@ -182,12 +183,13 @@ def _parameter(
     )
 
 
-def _fields(name: str, tuple_type: Any) -> Iterator[Parameter]:  # noqa: ANN401
+def fields_of(name: str, tuple_type: Any) -> Iterator[Parameter]:  # noqa: ANN401
+    """The parameters that the fields of a tuple are."""
     heading = (tuple_type.__doc__ or OPTIONS).partition("\n")[0].rstrip(".")
     hints = get_type_hints(tuple_type, include_extras=True)
     for field in tuple_type._fields:
         default = tuple_type._field_defaults.get(field, inspect.Parameter.empty)
-        yield _parameter((name, field), hints[field], default, heading)
+        yield parameter_of((name, field), hints[field], default, heading)
 
 
 def either(words: Sequence[str]) -> str:
@@ -212,7 +214,7 @@ def given(options: Any) -> dict[str, Any]:  # noqa: ANN401 - a tuple of options
     values = options._asdict()
     return {
         each.long: values[each.path[1]]
-        for each in _fields("", type(options))
+        for each in fields_of("", type(options))
         if values[each.path[1]] != each.default
     }
 

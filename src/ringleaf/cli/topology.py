@@ -23,7 +23,7 @@ from ringleaf.cli.topology_drawing import (
 )
 from ringleaf.cli.topology_file import (
     TopologyColumns,
-    read_topology,
+    topology_in,
 )
 from ringleaf.kube.topology import (
     DOUBLE,
@@ -50,7 +50,7 @@ DEFAULT_PRODUCT: Final = "atlas-800t-a2"
 
 def check_file(file: str, columns: TopologyColumns, *, as_json: bool) -> int:
     """Print what is wrong with a topology, and draw it; the exit status."""
-    _shown, topology, noted = read_topology(file, columns)
+    _shown, topology, noted = topology_in(file, columns)
     problems = problems_of(topology)
     warnings = [*noted, *topology_warnings(topology)]
     if as_json:
@@ -72,7 +72,7 @@ def check_file(file: str, columns: TopologyColumns, *, as_json: bool) -> int:
 
 def draw_file(file: str, columns: TopologyColumns, svg: str | None) -> int:
     """Draw a topology on the terminal and, if asked, into a file; the exit status."""
-    shown, topology, noted = read_topology(file, columns)
+    shown, topology, noted = topology_in(file, columns)
     for line in noted:
         warn(f"{shown}: {line}")
     if svg is not None:
@@ -92,7 +92,7 @@ def convert_file(
 ) -> int:
     """Print a topology in another form, unless it has problems; the exit status."""
     made_of = _product(product or DEFAULT_PRODUCT)
-    shown, topology, noted = read_topology(file, columns, leaf_size, made_of.chips)
+    shown, topology, noted = topology_in(file, columns, leaf_size, made_of.chips)
     for line in noted:
         warn(f"{shown}: {line}")
     problems = problems_of(topology)

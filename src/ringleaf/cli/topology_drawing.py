@@ -29,7 +29,7 @@ MAX_INDENT: Final = 28
 EMPTY: Final = "·"
 
 
-def _draw(console: Console, topology: Topology) -> None:
+def draw_leaves(console: Console, topology: Topology) -> None:
     """Leaves as rows under the spine, slots as columns."""
     shown = topology.switches[:MAX_LEAVES]
     more = topology.switches[MAX_LEAVES:]

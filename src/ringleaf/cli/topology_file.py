@@ -64,7 +64,7 @@ class TopologyColumns(Struct, frozen=True):
         return (self.node or self.leaf) is not None
 
 
-def _read(
+def topology_in(
     file: str,
     columns: TopologyColumns,
     leaf_size: int | None = None,

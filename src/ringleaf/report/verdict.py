@@ -1,6 +1,6 @@
 """The verdict in words, from the figures alone: also where the reference is worse."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -11,11 +11,18 @@ from ringleaf.report.contest import (
     Contest,
     comparison_outcome,
     contest_of,
-    is_relevant,
     is_sure,
     relative,
 )
 from ringleaf.report.duration import format_duration
+from ringleaf.report.losses import (
+    ALIKE,
+    SIGNIFICANT,
+    alike,
+    not_compared,
+    other_policies,
+    telling,
+)
 from ringleaf.report.measures import (
     Better,
     Measure,
@@ -25,34 +32,11 @@ from ringleaf.report.measures import (
     tick,
     value_of,
 )
-from ringleaf.report.results import Estimate, Results
+from ringleaf.report.results import Results
 from ringleaf.report.unstarted import unstarted_words
 
-FAR: Final = 0.1
-"""Differences above this part of a value are told even if not significant."""
-SIGNIFICANT: Final = "significant"
-LIKELY: Final = f"not significant, but more than {tick(FAR)} of the larger value"
 TWO: Final = 2
 """Policies; with more of them the best baseline may be another one."""
-
-_TELLING: Final = (
-    "leaves.conflicts",
-    "leaves.at_risk_share_of_crossing",
-    "chips.ring_violations_per_1000_pods",
-    "superpods.split_blocks",
-    "wait_s.by_size.>64.mean",
-    "pending_s.by_size.>64.mean",
-    "wait_s.all.mean",
-    "pending_s.all.mean",
-    "wait_s.by_size.1.mean",
-    "bounded_slowdown.all.mean",
-    "use.effective_utilisation",
-    "chips.fragmentation",
-    "faults.chip_hours_lost_to_faults",
-    "faults.recovery_s.mean",
-    "jobs.unstarted",
-)
-"""The measures that a verdict is about."""
 
 
 class VerdictSentence(Struct, frozen=True):
@@ -80,7 +64,7 @@ def findings(results: Results) -> list[VerdictSentence]:
     With one seed the sentences in short say that this is unknown, and no other does.
     """
     table = MeasureTable(results)
-    others = _others(table)
+    others = other_policies(table)
     if results.reference not in results.policies or not others:
         return [*_alone(table), _significance(results)]
     short = in_short(table) or ["There is nothing to compare."]
@@ -103,7 +87,6 @@ MAIN: Final = (
 """The measures that a verdict in a sentence is about."""
 ONE_SEED: Final = "One seed: figures are those of one run, significance unknown."
 UNKNOWN: Final = " in this run; one seed, significance unknown"
-ALIKE: Final = "the same with every seed"
 NO_DIFFERENCE: Final = "no significant difference"
 LESS_MORE: Final = {
     "leaves.conflicts": "fewer|more spine conflicts",
@@ -262,11 +245,6 @@ def certainty(table: MeasureTable, measure: Measure, policy: str) -> str:
     return SIGNIFICANT if is_clear else f"not {SIGNIFICANT}"
 
 
-def _others(table: MeasureTable) -> list[str]:
-    results = table.results
-    return [policy for policy in results.policies if policy != results.reference]
-
-
 EVEN: Final = ComparisonOutcome.EVEN.value
 
 
@@ -344,7 +322,9 @@ def _pointing(table: MeasureTable) -> Iterator[str]:
     """What the reference and a baseline come to by measures that are not compared."""
     found = [each for each in not_compared(table) if each.measure.key in POINTING]
     others = {other for each in found for other in each.values}
-    named = [p for p in (table.results.baseline, *_others(table)) if p in others][:1]
+    named = [
+        p for p in (table.results.baseline, *other_policies(table)) if p in others
+    ][:1]
     for other in named:
         told = [
             f"{each.measure.noun} {each.measure.written(each.own)} against "
@@ -358,52 +338,6 @@ def _pointing(table: MeasureTable) -> Iterator[str]:
         )
 
 
-class Uncompared(Struct, frozen=True):
-    """A measure that leaves out jobs that never start, so that it is no comparison.
-
-    Args:
-        measure: By which; lower is better.
-        own: What the reference comes to, over the jobs that start under it.
-        values: What baselines come to, each over the jobs that start under it.
-
-    """
-
-    measure: Measure
-    own: float
-    values: Mapping[str, float]
-
-    @property
-    def lower(self) -> list[str]:
-        """The baselines that point to a worse reference."""
-        return [
-            policy
-            for policy, value in self.values.items()
-            if value < self.own
-            and is_relevant(self.measure, self.own - value, self.own, value)
-        ]
-
-
-def not_compared(table: MeasureTable) -> list[Uncompared]:
-    """Measures that are not over the same jobs, those with lower baselines first.
-
-    Where the same measure of all jobs is compared, it is none of them.
-    """
-    found = []
-    for measure in table.measures:
-        own = table.value(measure.key, table.results.reference)
-        if own is None or table.compared(measure.key) != measure.key:
-            continue
-        values = {
-            other: value.mean
-            for other in _others(table)
-            if not table.of_same_jobs(measure.key, other)
-            and (value := table.value(measure.key, other)) is not None
-        }
-        if values and table.tells(measure):
-            found.append(Uncompared(measure, own.mean, values))
-    return sorted(found, key=lambda each: not each.lower)
-
-
 def _alone(table: MeasureTable) -> list[VerdictSentence]:
     """What a run comes to that is compared with none."""
     return [
@@ -411,15 +345,9 @@ def _alone(table: MeasureTable) -> list[VerdictSentence]:
             f"{measure.title} under {policy}", f"{measure.written(value.mean)}."
         )
         for policy in table.results.policies
-        for measure in _telling(table)
+        for measure in telling(table)
         if (value := table.value(measure.key, policy)) is not None
     ]
-
-
-def _telling(table: MeasureTable) -> list[Measure]:
-    known = {measure.key: measure for measure in table.measures}
-    found = [known[key] for key in _TELLING if key in known]
-    return [measure for measure in found if table.tells(measure)]
 
 
 HEADLINES: Final = (
@@ -436,7 +364,7 @@ def headlines(
 ) -> list[VerdictSentence]:
     """The reference against the best baseline, by the measures that tell most."""
     table = MeasureTable(results)
-    told = {measure.key: measure for measure in _telling(table)}
+    told = {measure.key: measure for measure in telling(table)}
     compared = [table.compared(key) for key in keys]
     found = [_headline(table, told[key]) for key in compared if key in told]
     return [each for each in found if each is not None]
@@ -499,74 +427,12 @@ def _unclear(
     return f"{told}."
 
 
-class Loss(Struct, frozen=True):
-    """A measure by which baselines are better than the reference.
-
-    Args:
-        measure: By which.
-        own: What the reference comes to.
-        better: What the better baselines come to.
-        how: How sure that is, in words; empty with one seed.
-
-    """
-
-    measure: Measure
-    own: float
-    better: Mapping[str, float]
-    how: str
-
-
-def losses(results: Results) -> list[Loss]:
-    """Where the reference is worse than a baseline, the significant ones first.
-
-    What is not significant is in it if it is one of the telling measures, and the gap
-    is a good part of the value.
-    """
-    table = MeasureTable(results)
-    seeds = {run.spec.seed for run in results.runs}
-    alike = ALIKE if len(seeds) > 1 else ""
-    found: dict[str, list[Loss]] = {SIGNIFICANT: [], alike: [], LIKELY: []}
-    for measure in table.measures:
-        own = table.value(measure.key, results.reference)
-        if own is None:
-            continue
-        values = {other: table.value(measure.key, other) for other in _others(table)}
-        known = {other: value.mean for other, value in values.items() if value}
-        better = {
-            other: mean
-            for other, mean in known.items()
-            if comparison_outcome(table, measure, other) is ComparisonOutcome.WORSE
-        }
-        sure = {o: better[o] for o in better if is_sure(table, measure.key, o)}
-        seen = {other: better[other] for other in better if other not in sure}
-        same = {o: known[o] for o in known if table.of_same_jobs(measure.key, o)}
-        best = _far_ahead(measure, own, same) if measure in _telling(table) else None
-        likely = {best: known[best]} if best is not None and not better else {}
-        for how, whose in ((SIGNIFICANT, sure), (alike, seen), (LIKELY, likely)):
-            if whose:
-                found[how].append(Loss(measure, own.mean, whose, how))
-    return [each for own in found.values() for each in own]
-
-
-def _far_ahead(
-    measure: Measure, own: Estimate, known: Mapping[str, float]
-) -> str | None:
-    """The best baseline, if it is better than the reference by a good part."""
-    if not known or measure.better is Better.NEITHER:
-        return None
-    sign = -1 if measure.better is Better.UP else 1
-    best = min(known, key=lambda other: (sign * known[other], other))
-    gap = sign * (own.mean - known[best])
-    is_far = gap > FAR * max(abs(own.mean), abs(known[best]))
-    return best if is_far and is_relevant(measure, gap, own.mean, known[best]) else None
-
-
 def _tally(table: MeasureTable, other: str) -> VerdictSentence:
     """How many measures speak for the reference, and how many against it."""
     words: dict[str, list[str]] = {}
     counts = dict.fromkeys(ComparisonOutcome, 0)
     one = has_one_seed(table.results)
-    for measure in _telling(table):
+    for measure in telling(table):
         standing = comparison_outcome(table, measure, other)
         if standing is not None:
             counts[standing] += 1
@@ -577,7 +443,7 @@ def _tally(table: MeasureTable, other: str) -> VerdictSentence:
         for word in ("better", "worse", "lower", "higher")
         if word in words
     ]
-    sure = any(is_sure(table, measure.key, other) for measure in _telling(table))
+    sure = any(is_sure(table, measure.key, other) for measure in telling(table))
     if even := words.get(EVEN):
         what = "no significant difference" if sure else "nearly a tie"
         parts.append(f"{what} in {listed(even)}")
@@ -614,19 +480,6 @@ def _significance(results: Results) -> VerdictSentence:
         f"at the same times. A difference is significant where its "
         f"{tick(results.confidence)} confidence interval, paired by seed, excludes 0, "
         f"and it is at least the smallest relevant one: {RELEVANT}.{told}",
-    )
-
-
-def alike(results: Results) -> str:
-    """That the runs of some policies are the same for every seed; empty of none."""
-    fixed = results.fixed
-    if not fixed:
-        return ""
-    names = "every policy" if len(fixed) == len(results.policies) else listed(fixed)
-    return (
-        f"The same run for every seed: {names}. Nothing in it is random, so more seeds "
-        "add nothing, and differences between such runs have no interval: they are "
-        "those of these jobs."
     )
 
 

@@ -17,7 +17,9 @@ from msgspec.structs import asdict
 
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
-from ringleaf.simulator.clock import chips_of_job
+from ringleaf.simulator.job_run import (
+    chips_of_job,
+)
 from ringleaf.simulator.trial import JobSpec, Site, Workload
 
 WARM_UP: Final = 0.2

@@ -14,10 +14,8 @@ share its links. Source: definition 8 of the measures (docs/measures.md).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from math import floor, inf, isinf
+from math import inf
 from typing import Any, Final
-
-from msgspec import Struct
 
 from ringleaf.engine.event import (
     Event,
@@ -39,10 +37,17 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause
-from ringleaf.model.job import Job
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.simulator.agenda import Agenda, gone_at
+from ringleaf.simulator.job_run import (
+    JobRun,
+    Pods,
+    RunProgress,
+    chips_of_job,
+    leaves_of,
+    saved,
+)
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import (
     JobSpec,
@@ -59,119 +64,9 @@ MAX_AT_ONCE: Final = 10_000
 """Steps at one and the same time after which a run is given up."""
 MAX_IN_VAIN: Final = 1000
 """Times a job may stop before it has saved any more work; then a run is given up."""
-
-Pods = Mapping[int, Placement]
 Degrees = Callable[[Mapping[str, Pods], Mapping[str, str]], Mapping[str, float]]
 """The contention degree of every job that works under several leaves, by its name:
 given the pods of all of them, and the leaf of every node."""
-
-
-def leaves_of(pods: Pods, leaf_of: Mapping[str, str]) -> set[str]:
-    """The leaves under which *pods* stand."""
-    return {leaf_of[p.node] for p in pods.values() if p.node in leaf_of}
-
-
-class RunProgress(Struct):
-    """What has become of the jobs so far; chips times seconds are of their work."""
-
-    arrived: int = 0
-    over: int = 0
-    refused: int = 0
-    """Jobs of which the scheduler said that they can never be placed."""
-    working: int = 0
-    stops: int = 0
-    """How often a job stopped working before its end."""
-    done_chip_s: float = 0.0
-    """Of jobs that are over."""
-    lost_chip_s: float = 0.0
-    faults: int = 0
-    """How often something broke that was well."""
-
-    @property
-    def waiting(self) -> int:
-        """Jobs that are there and do not work."""
-        return self.arrived - self.over - self.refused - self.working
-
-
-class _JobRun:
-    """A job from its arrival to its end."""
-
-    __slots__ = (
-        "done_s",
-        "end",
-        "ending",
-        "held",
-        "in_vain",
-        "rigid",
-        "saved_s",
-        "sick",
-        "since",
-        "slow",
-        "spec",
-    )
-
-    def __init__(self, spec: JobSpec) -> None:
-        self.spec = spec
-        self.held: dict[int, Placement] = {}
-        """Its pods that hold something."""
-        self.ending: dict[int, int] = {}
-        """Pods that are asked to end -> what is planned for them."""
-        self.sick: set[int] = set()
-        """Pods on what is broken."""
-        self.rigid = spec.job.min_available is None
-        """Whether it works with all its pods or not at all."""
-        self.done_s = 0.0
-        """How much it has worked, when it last began or stopped to."""
-        self.saved_s = 0.0
-        """How much of that it had saved, when it last stopped."""
-        self.in_vain = 0
-        """How often it stopped since it last saved work."""
-        self.since: float | None = None
-        """When it began to work, as fast as it does; None while it does not."""
-        self.slow = 1.0
-        """How many seconds a second of its work takes."""
-        self.end = 0
-        """What is planned for its end, while it works."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the pods are there, and well, that it must have."""
-        job, held = self.spec.job, self.held
-        if self.rigid:
-            return len(held) == job.n_pods and not self.ending and not self.sick
-        well = held.keys() - self.ending.keys() - self.sick
-        if len(well) < job.effective_min:
-            return False
-        return all(
-            sum(n in well for n in own) >= job.min_available_of(role)
-            for role, own in job.role_ranks
-        )
-
-    def worked(self, now: float) -> float:
-        """How much it has worked until *now*."""
-        if self.since is None:
-            return self.done_s
-        return min(self.done_s + (now - self.since) / self.slow, self.spec.runs_s)
-
-
-def chips_of_job(job: Job) -> int:
-    """Chips of all pods of *job*."""
-    if not job.roles:
-        return job.chips * job.replicas
-    return sum(role.chips * role.replicas for role in job.roles)
-
-
-def saved(worked_s: float, checkpoint_s: float) -> float:
-    """How much of its work a job has saved that saves it so often.
-
-    >>> [saved(4000.0, every) for every in (1800.0, 0.0, float("inf"))]
-    [3600.0, 4000.0, 0.0]
-    """
-    if not checkpoint_s:
-        return worked_s
-    if isinf(checkpoint_s):
-        return 0.0
-    return min(worked_s, checkpoint_s * floor(worked_s / checkpoint_s + 1e-9))
 
 
 _ENDS, _GONE, _REFUSED, _WAKES = "ends", "gone", "refused", "wakes"
@@ -206,8 +101,8 @@ class Clock:
         self.is_over = False
         self._degrees = degrees or LinkDegrees(trial.site.nodes)
         self._agenda: Agenda[_Plan] = Agenda()
-        self._runs: dict[str, _JobRun] = {}
-        self._crossing: dict[str, _JobRun] = {}
+        self._runs: dict[str, JobRun] = {}
+        self._crossing: dict[str, JobRun] = {}
         """Jobs that work under several leaves."""
         self._crossing_is_new = False
         self._wakes: set[float] = set()
@@ -361,7 +256,7 @@ class Clock:
         self._told.clear()
 
     def _arrive(self, spec: JobSpec) -> JobArrived:
-        self._runs[spec.job.name] = _JobRun(spec)
+        self._runs[spec.job.name] = JobRun(spec)
         self.tally.arrived += 1
         self._moved_at = self.now
         self._tell("arrives", spec)
@@ -392,7 +287,7 @@ class Clock:
         self._forget(run, gone, why)
         return [PodsGone(name, gone)] if gone else []
 
-    def _forget(self, run: _JobRun, gone: Sequence[int], why: str) -> None:
+    def _forget(self, run: JobRun, gone: Sequence[int], why: str) -> None:
         """Pods are no more; they come back, and wait."""
         held = tuple(n for n in gone if run.held.pop(n, None) is not None)
         for pod in gone:
@@ -435,7 +330,7 @@ class Clock:
             self._crosses(run)
         return breaks
 
-    def _pods_on(self, nodes: set[str]) -> list[tuple[_JobRun, list[int]]]:
+    def _pods_on(self, nodes: set[str]) -> list[tuple[JobRun, list[int]]]:
         """The jobs with pods on *nodes*, and which."""
         found = (
             (run, [n for n, place in run.held.items() if place.node in nodes])
@@ -487,7 +382,7 @@ class Clock:
 
     # Work.
 
-    def _settle(self, run: _JobRun) -> None:
+    def _settle(self, run: JobRun) -> None:
         """A job works when it is whole, and only then."""
         if run.is_whole == (run.since is not None):
             return
@@ -515,12 +410,12 @@ class Clock:
         self.tally.lost_chip_s += chips_of_job(run.spec.job) * lost_s
         self._tell("loses", run.spec, lost_s)
 
-    def _plan_end(self, run: _JobRun) -> None:
+    def _plan_end(self, run: JobRun) -> None:
         left = (run.spec.runs_s - run.done_s) * run.slow
         plan = (_ENDS, run.spec.job.name, (), "")
         run.end = self._agenda.plan(self.now + left, _FIRST, plan)
 
-    def _rest(self, run: _JobRun) -> None:
+    def _rest(self, run: JobRun) -> None:
         """A job works no more, for a while or for good."""
         run.since = None
         self.tally.working -= 1
@@ -530,7 +425,7 @@ class Clock:
 
     # Jobs that slow each other down.
 
-    def _crosses(self, run: _JobRun) -> None:
+    def _crosses(self, run: JobRun) -> None:
         """Pods of a job came or went: under several leaves it slows others down."""
         if not self.trial.contention:
             return
@@ -556,7 +451,7 @@ class Clock:
         for name, run in self._crossing.items():
             self._work_at(run, 1 - share + share * degrees.get(name, 1.0))
 
-    def _work_at(self, run: _JobRun, slow: float) -> None:
+    def _work_at(self, run: JobRun, slow: float) -> None:
         """A job that works takes *slow* seconds for one from now on."""
         if slow != run.slow:
             run.done_s, run.since = run.worked(self.now), self.now

@@ -70,7 +70,6 @@ from ringleaf.simulator.format import (
     RunSeriesEntry,
     SettingsEntry,
     ThenEntry,
-    wanted_at,
 )
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
@@ -78,6 +77,9 @@ from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.running_jobs import placed_at
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.trial import TimedEvent
+from ringleaf.simulator.wanted import (
+    wanted_at,
+)
 
 
 class EventContext(Struct):

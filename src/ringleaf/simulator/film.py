@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.clock import chips_of_job
+from ringleaf.simulator.job_run import (
+    chips_of_job,
+)
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 
 MOST_STILLS: Final = 240

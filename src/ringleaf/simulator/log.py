@@ -35,11 +35,13 @@ from ringleaf.simulator.format import (
     LogEntry,
     SettingsEntry,
     StepEntry,
-    wanted_at,
 )
 from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
 from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.source import MAX_BYTES, BadInput
+from ringleaf.simulator.wanted import (
+    wanted_at,
+)
 
 Plain = dict[str, Any]
 

@@ -20,8 +20,14 @@ from ringleaf.model.settings import RepairSettings, Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
 from ringleaf.simulator.demands import resources_of
 from ringleaf.simulator.fault import written
-from ringleaf.simulator.format import WANTED, QueueEntry, SettingsEntry
+from ringleaf.simulator.format import (
+    QueueEntry,
+    SettingsEntry,
+)
 from ringleaf.simulator.source import BadInput, brief, documents
+from ringleaf.simulator.wanted import (
+    WANTED,
+)
 
 MAX_HINT: Final = 120
 """Characters of a hint of a configuration; some name everything that may be said."""

@@ -38,7 +38,6 @@ from ringleaf.simulator.format import (
     RoleEntry,
     RunningEntry,
     ScenarioEntry,
-    read_entry,
 )
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import (
@@ -53,6 +52,9 @@ from ringleaf.simulator.rules import conf_of, queues_of, settings_of
 from ringleaf.simulator.running_jobs import Stands, Tenants, read_tenants
 from ringleaf.simulator.source import BadInput, brief, documents
 from ringleaf.simulator.trial import TimedEvent
+from ringleaf.simulator.wanted import (
+    read_entry,
+)
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),

@@ -8,14 +8,10 @@ left out, and counted.
 
 import csv
 import gzip
-import re
 import zlib
-from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from math import ceil, inf, nan
+from math import inf
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -23,74 +19,34 @@ import numpy as np
 from msgspec import Struct
 
 from ringleaf.model.queue import DEFAULT_QUEUE
-from ringleaf.model.run_time import NO_ORIGIN, Origin, base_name
+from ringleaf.model.run_time import Origin, base_name
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.preset import USUAL, Knobs, check, stream
 from ringleaf.simulator.shapes import Ints, JobShaper, Reals, product_nodes
 from ringleaf.simulator.source import BadInput, brief, brief_text
+from ringleaf.simulator.swf import (
+    swf_about,
+    swf_rows,
+    take_swf,
+)
+from ringleaf.simulator.trace_values import (
+    BadRow,
+    Log,
+    Row,
+    TraceColumns,
+    chips_in,
+    moment_in,
+    number_in,
+    seconds_between,
+)
 from ringleaf.simulator.trial import Site, Workload
 
-MAX_CHIPS: Final = 1_000_000
-MAX_SECONDS: Final = 1e12
-MAX_RUN_S: Final = 300_000_000
-"""Ten years: chip-seconds of many jobs together stay whole numbers of 64 bits."""
 MOST_TIMES: Final = 1000
-MOST_TOLD: Final = 3
-"""Things of a sort that are told one by one."""
 UNITS: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 DETECT: Final = ""
 SWF: Final = "swf"
-SWF_FIELDS: Final = 18
-USUAL_KIND: Final = "job"
-_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_WITH_UNIT: Final = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,9}})?) ?({'|'.join(_SECONDS)})")
 HINT_BAD: Final = "--skip-bad leaves out rows that cannot be read"
-
-Row = list[str]
-
-
-class TraceColumns(Struct, frozen=True):
-    """Which column of a CSV file says what.
-
-    Args:
-        submit: When a job came: seconds, or a date and time.
-        duration: Seconds that it ran.
-        chips: Chips, or whatever the file counts.
-        queue: Its queue.
-        status: How it ended.
-        kind: What sort of job it is.
-        estimate: Seconds that it was expected to run at most.
-        begin: When it began to run, in files without ``duration``.
-        end: When it ended, in files without ``duration``.
-        user: Its owner.
-        program: Its name; numbers at its end do not count.
-        unit: Of moments where they are numbers: s, ms, us or min.
-        name: What the mapping is called.
-        about: The owner of the log, its licence, the authors to credit.
-
-    """
-
-    submit: str
-    duration: str = ""
-    chips: str = ""
-    queue: str = ""
-    status: str = ""
-    kind: str = ""
-    estimate: str = ""
-    begin: str = ""
-    end: str = ""
-    user: str = ""
-    program: str = ""
-    unit: str = "s"
-    name: str = ""
-    about: str = ""
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The columns without which nothing is to be had."""
-        named = self.submit, self.duration, self.chips, self.queue, self.begin, self.end
-        return tuple(filter(None, named))
 
 
 MAPPINGS: Final[Mapping[str, TraceColumns]] = {
@@ -145,87 +101,6 @@ _KEYS: Final = (
     *("begin", "end"),
     *_ORIGIN,
 )
-
-_ENDINGS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(
-        ("completed", "complete", "done", "pass", "success", "succeeded", "1"), 0
-    ),
-    **dict.fromkeys(("failed", "fail", "error", "node_fail", "timeout", "0"), 1),
-    **dict.fromkeys(("cancelled", "canceled", "cancel", "killed", "5"), 2),
-}
-"""How logs say that jobs end -> done, failed, cancelled."""
-
-
-class BadRow(Exception):  # noqa: N818 - it reads as what happened
-    """A row that cannot be read: what was found, what is wanted, and what helps."""
-
-    def __init__(self, line: str, hint: str | None = None) -> None:
-        super().__init__(line)
-        self.hint = hint
-
-
-class Log:
-    """The rows of a trace, in columns."""
-
-    def __init__(self) -> None:
-        self.submit, self.estimate = array("d"), array("d")
-        self.duration, self.chips = array("q"), array("q")
-        self.ending, self.kind, self.queue = array("q"), array("q"), array("q")
-        self.kinds: dict[str, int] = {}
-        self.queues: dict[str, int] = {}
-        self.origin = array("q")
-        self.origins: dict[Origin, int] = {}
-        self.idle = 0
-        """Rows without chips or running time."""
-        self.unknown: Counter[str] = Counter()
-        """How jobs end of which it is not known what it means."""
-        self.bad: list[str] = []
-        """Rows that could not be read: the first few."""
-        self.n_bad = 0
-
-    def add(
-        self,
-        submit: float,
-        duration: float,
-        chips: int,
-        *,
-        queue: str = "",
-        status: str = "",
-        kind: str = "",
-        estimate: float = 0.0,
-        origin: Origin = NO_ORIGIN,
-    ) -> None:
-        """One more job, unless there is nothing to run."""
-        if chips <= 0 or duration <= 0:
-            self.idle += 1
-            return
-        if duration > MAX_RUN_S:
-            raise BadRow(f"it ran {duration:g} seconds, want at most {MAX_RUN_S}")
-        ending = _ENDINGS.get(status.lower(), 0) if status else 0
-        if status and status.lower() not in _ENDINGS:
-            self.unknown[status] += 1
-        queue, kind = queue or DEFAULT_QUEUE, kind or USUAL_KIND
-        self.submit.append(submit)
-        self.duration.append(ceil(duration))
-        self.chips.append(chips)
-        self.ending.append(ending)
-        self.kind.append(self.kinds.setdefault(kind, len(self.kinds)))
-        self.queue.append(self.queues.setdefault(queue, len(self.queues)))
-        self.estimate.append(max(0.0, estimate))
-        self.origin.append(self.origins.setdefault(origin, len(self.origins)))
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """What was made of rows that are not as usual."""
-        if self.n_bad:
-            more = "" if self.n_bad == 1 else f" (and {self.n_bad - 1} more)"
-            yield f"left out, cannot be read: {self.bad[0]}{more}"
-        if self.idle:
-            rows = "1 row has" if self.idle == 1 else f"{self.idle} rows have"
-            yield f"{rows} no chips or no running time: left out"
-        for status, n in sorted(self.unknown.items())[:MOST_TOLD]:
-            rows = "1 row has" if n == 1 else f"{n} rows have"
-            yield f"{rows} status {brief(status)}, which is unknown: taken as done"
 
 
 def read_trace(
@@ -334,8 +209,8 @@ def _form(
     named = file.name.removesuffix(".gz").lower().endswith(".swf")
     if columns == SWF or (columns == DETECT and named):
         head: dict[str, str] = {}
-        about = partial(_swf_about, file.name, head)
-        return _swf_rows(lines, head), partial(_take_swf, log), about
+        about = partial(swf_about, file.name, head)
+        return swf_rows(lines, head), partial(take_swf, log), about
     reader = csv.reader(_without_comments(lines), strict=True)
     header = next((row for row in reader if row), [])
     if not header:
@@ -441,121 +316,19 @@ def _take_csv(
     at, ran, chips, queue, status, kind, estimate, begin, end, user, program = places
     unit = UNITS[mapping.unit]
     log.add(
-        _moment(mapping.submit, row[at], unit),
-        _number(mapping.duration, row[ran])
+        moment_in(mapping.submit, row[at], unit),
+        number_in(mapping.duration, row[ran])
         if ran >= 0
-        else _between(mapping, row[begin], row[end], unit),
-        _whole(mapping.chips, row[chips]),
+        else seconds_between(mapping, row[begin], row[end], unit),
+        chips_in(mapping.chips, row[chips]),
         queue=row[queue] if queue >= 0 else "",
         status=row[status] if status >= 0 else "",
         kind=row[kind] if kind >= 0 else "",
-        estimate=_number(mapping.estimate, row[estimate]) if estimate >= 0 else 0.0,
+        estimate=number_in(mapping.estimate, row[estimate]) if estimate >= 0 else 0.0,
         origin=Origin(
             row[user] if user >= 0 else "",
             base_name(row[program] if program >= 0 else ""),
         ),
-    )
-
-
-def _between(mapping: TraceColumns, begin: str, end: str, unit: float) -> float:
-    """Seconds from its beginning to its end; nothing where it did not run."""
-    if not begin or not end:
-        return 0.0
-    return _moment(mapping.end, end, unit) - _moment(mapping.begin, begin, unit)
-
-
-def _number(name: str, text: str) -> float:
-    """A number of seconds; nothing where nothing is told."""
-    try:
-        value = float(text or 0)
-    except ValueError:
-        value = nan
-    if not -MAX_SECONDS <= value <= MAX_SECONDS:
-        raise BadRow(
-            f"{name} is {brief(text)}, want a number of seconds up to {MAX_SECONDS:g}",
-            _in_seconds(text),
-        )
-    return value
-
-
-def _in_seconds(text: str) -> str | None:
-    """A hint: the seconds that a number with a unit stands for.
-
-    >>> _in_seconds("1h"), _in_seconds("90 s"), _in_seconds("soon")
-    ('3600 for 1h', '90 for 90 s', None)
-    """
-    found = _WITH_UNIT.fullmatch(text.strip())
-    if found is None:
-        return None
-    return f"{float(found[1]) * _SECONDS[found[2]]:.15g} for {text.strip()}"
-
-
-def _whole(name: str, text: str) -> int:
-    """A number of chips; a part of one counts as one."""
-    try:
-        value = ceil(float(text or 0))
-    except (ValueError, OverflowError):
-        value = MAX_CHIPS + 1
-    if value > MAX_CHIPS:
-        raise BadRow(f"{name} is {brief(text)}, want a number up to {MAX_CHIPS}")
-    return value
-
-
-def _moment(name: str, text: str, unit: float) -> float:
-    """Seconds: a number of units, or a date and time (without a zone, UTC)."""
-    for read in (_date, float) if ":" in text else (float, _date):
-        try:
-            value = read(text)
-        except ValueError:
-            continue
-        value *= unit if read is float else 1.0
-        if -MAX_SECONDS <= value <= MAX_SECONDS:
-            return value
-    wanted = "a number, or a time as 2026-01-31 12:00:00"
-    raise BadRow(f"{name} is {brief(text)}, want {wanted}")
-
-
-def _date(text: str) -> float:
-    found = datetime.fromisoformat(text.strip())
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
-def _swf_rows(lines: Iterable[str], head: dict[str, str]) -> Iterator[tuple[int, Row]]:
-    """The numbered rows; what the comments tell comes into *head*."""
-    for number, line in enumerate(lines, 1):
-        if line.startswith(";"):
-            key, _colon, value = line[1:].partition(":")
-            head.setdefault(key.strip(), value.strip())
-        elif row := line.split():
-            yield number, row
-
-
-def _swf_about(name: str, head: Mapping[str, str]) -> str:
-    """Whose log it is, as its comments say."""
-    told = [head[key] for key in ("Computer", "Installation") if head.get(key)]
-    thanks = [f"thanks to {head['Acknowledge']}"] if head.get("Acknowledge") else []
-    whose = ", ".join(told) or name
-    return "; ".join([whose, "Parallel Workloads Archive", *thanks])
-
-
-def _named(field: str) -> str:
-    return "" if field == "-1" else field
-
-
-def _take_swf(log: Log, row: Row) -> None:
-    """One line of 18 numbers, -1 where something is not known."""
-    if len(row) < SWF_FIELDS:
-        raise BadRow(f"{len(row)} fields, want {SWF_FIELDS}")
-    allocated, requested = (_whole(f"field {n}", row[n - 1]) for n in (5, 8))
-    queue = row[14]
-    log.add(
-        _number("field 2", row[1]),
-        _number("field 4", row[3]),
-        allocated if allocated > 0 else requested,
-        queue=queue if queue != "-1" else "",
-        status=row[10] if row[10] in _ENDINGS else "",
-        estimate=_number("field 9", row[8]),
-        origin=Origin(_named(row[11]), _named(row[13])),
     )
 
 
