@@ -201,7 +201,7 @@ def _parameters(function: Callable[..., int]) -> Iterator[Parameter]:
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         hint = hints[name]
-        if hasattr(hint, "fields_of"):
+        if hasattr(hint, "_fields"):
             yield from fields_of(name, hint)
         else:
             yield parameter_of((name,), hint, parameter.default, OPTIONS)
