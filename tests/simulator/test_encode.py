@@ -20,7 +20,7 @@ from ringleaf.model.settings import DefaultAffinity, Settings
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
-from ringleaf.simulator import encode
+from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.events import EventContext, EventReader
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
@@ -28,6 +28,7 @@ from ringleaf.simulator.format import (
     SettingsEntry,
 )
 from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
+from ringleaf.simulator.plain import amount
 from ringleaf.simulator.wanted import (
     wanted_at,
 )
@@ -101,7 +102,7 @@ def test_nodes_that_differ_are_told_apart() -> None:
 
 @pytest.mark.parametrize("limit", [None, 4])
 def test_settings_are_written_whole(limit: int | None) -> None:
-    written = encode.settings(Settings(nodes_per_leaf=limit))
+    written = encode_rules.settings(Settings(nodes_per_leaf=limit))
 
     assert set(written) == set(SettingsEntry.__struct_encode_fields__)
     assert written["nodes-per-leaf"] == limit
@@ -119,7 +120,7 @@ def test_settings_are_written_whole(limit: int | None) -> None:
     ],
 )
 def test_amounts_are_exact(thousandths: int, written: int | str) -> None:
-    assert encode.amount(thousandths) == written
+    assert amount(thousandths) == written
 
 
 def test_d38_d39_a_job_says_what_it_declines_and_not_what_was_filled_in() -> None:
@@ -139,5 +140,5 @@ def test_d38_d39_a_job_says_what_it_declines_and_not_what_was_filled_in() -> Non
     assert filled_in.assumed == labels
     assert encode.job(filled_in) == encode.job(plain)
     assert {*labels}.isdisjoint(encode.job(plain))
-    assert encode.settings(both)["default-tor-affinity"] == "normal-schema"
-    assert encode.settings(both)["default-fault-scheduling"] == "grace"
+    assert encode_rules.settings(both)["default-tor-affinity"] == "normal-schema"
+    assert encode_rules.settings(both)["default-fault-scheduling"] == "grace"

@@ -47,7 +47,6 @@ from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.policies.validation import is_legal
-from ringleaf.simulator.encode import whole
 from ringleaf.simulator.outcome import (
     Ended,
     Fate,
@@ -60,6 +59,9 @@ from ringleaf.simulator.outcome import (
     queue_plain,
     queue_position,
     reservation_plain,
+)
+from ringleaf.simulator.plain import (
+    whole,
 )
 from ringleaf.simulator.run import ScenarioRun
 from ringleaf.simulator.scenario import Scenario

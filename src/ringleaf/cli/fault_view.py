@@ -33,7 +33,9 @@ from ringleaf.model.fault import (
 )
 from ringleaf.model.job_labels import FAULT_SCHEDULING
 from ringleaf.policies.faults import next_scope
-from ringleaf.simulator.encode import whole
+from ringleaf.simulator.plain import (
+    whole,
+)
 
 
 class FaultView:

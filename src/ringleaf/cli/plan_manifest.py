@@ -49,7 +49,9 @@ from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import warnings_of
 from ringleaf.simulator.answer import answer
-from ringleaf.simulator.encode import whole
+from ringleaf.simulator.plain import (
+    whole,
+)
 from ringleaf.simulator.source import BadInput, documents
 
 MANIFEST: Final = "a manifest"

@@ -21,7 +21,9 @@ from ringleaf.engine.engine import Engine
 from ringleaf.model.placement import Placement
 from ringleaf.report.duration import format_duration
 from ringleaf.simulator.answer import placement_plain
-from ringleaf.simulator.encode import whole
+from ringleaf.simulator.plain import (
+    whole,
+)
 
 Plain = dict[str, Any]
 

@@ -39,8 +39,12 @@ from ringleaf.model.decision import Invalid
 from ringleaf.model.mask import full_mask
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.report.duration import format_duration
-from ringleaf.simulator.encode import amounts, ended_reservation, whole
 from ringleaf.simulator.outcome import queue_plain
+from ringleaf.simulator.plain import (
+    amounts,
+    whole,
+)
+from ringleaf.simulator.records import plain_of
 
 NOT_FOUND, NOT_ALLOWED = 404, 403
 MAX_ENDED: Final = 5
@@ -232,7 +236,7 @@ def _reservations(engine: Engine, now: float) -> Plain:
     found: Plain = {
         "chip-seconds": whole(sum(amount for _end, amount in account.buckets)),
         "budget-used": round(idle.share, 4),
-        "ended": [ended_reservation(each) for each in account.ended[-MAX_ENDED:]],
+        "ended": [plain_of(each) for each in account.ended[-MAX_ENDED:]],
     }
     if until is None or until <= now:
         return found

@@ -27,7 +27,10 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.annotations import pod_annotations
-from ringleaf.simulator.encode import ailment, record, whole
+from ringleaf.simulator.plain import (
+    whole,
+)
+from ringleaf.simulator.records import plain_of
 from ringleaf.simulator.scenario import Scenario
 
 
@@ -97,13 +100,13 @@ def instruction_plain(cluster: Cluster, instruction: Instruction) -> dict[str, A
             body = {"job": job, "replicas": list(replicas), "cause": cause}
             body |= {"why": why, "force": force}
         case ReportFaultyPods(job, ailments):
-            body = {"job": job, "ailments": [ailment(each) for each in ailments]}
+            body = {"job": job, "ailments": [plain_of(each) for each in ailments]}
         case PersistRepair(job, kept):
-            body = {"job": job, "record": kept and record(kept)}
+            body = {"job": job, "record": kept and plain_of(kept)}
         case AskToExit(job, exits):
             return {"ask-to-exit": {"job": job, "exits": exits}}
         case Repaired(job, done, message):
-            body = {"job": job, "record": record(done), "message": message}
+            body = {"job": job, "record": plain_of(done), "message": message}
         case Report(job, verdict, message, hint, missing, reasons, node):
             body = {"job": job, "verdict": str(verdict), "missing": missing}
             body |= {"reasons": {str(reason): n for reason, n in reasons.items()}}

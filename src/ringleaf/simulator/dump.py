@@ -29,9 +29,12 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import LeafAnnotation, LeafState, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
-from ringleaf.simulator import encode
+from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.checks import MAX_NAME
-from ringleaf.simulator.encode import whole
+from ringleaf.simulator.plain import (
+    whole,
+)
+from ringleaf.simulator.records import placement
 
 Plain = dict[str, Any]
 
@@ -102,9 +105,9 @@ def scenario_of(state: EngineState, now: float, about: str) -> Plain:
     return {
         "about": about,
         "grace-seconds": GRACE_S,
-        "settings": encode.settings(state.conf.settings),
-        "configuration": encode.configuration(state.conf),
-        "queues": [encode.queue(queue) for queue in state.queues],
+        "settings": encode_rules.settings(state.conf.settings),
+        "configuration": encode_rules.configuration(state.conf),
+        "queues": [encode_rules.queue(queue) for queue in state.queues],
         "leaves": encode.leaves(_stated(state)),
         "nodes": [
             _node(_with_none(node, asked), keys, resources, superpod)
@@ -175,7 +178,7 @@ def _placement(given: Placement, job: Job, holders: "_Holders") -> Plain:
     if mark is None and job.job_type is not None:
         mark = LeafAnnotation()
     chips = holders.take(given)
-    return encode.placement(replace(given, chips=chips, block=block, mark=mark))
+    return placement(replace(given, chips=chips, block=block, mark=mark))
 
 
 class _Holders:

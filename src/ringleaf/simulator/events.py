@@ -35,10 +35,9 @@ from ringleaf.engine.event import (
     RunTimesKnown,
     TimerFired,
 )
-from ringleaf.framework.idle_budget import EndedReservation, IdleAccount
-from ringleaf.framework.run_times import RunSeries
+from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
+from ringleaf.model.fault import Cause, Deletion, PodFault, RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import LeafAnnotation, Placement
 from ringleaf.model.product import Product
@@ -73,6 +72,7 @@ from ringleaf.simulator.format import (
 )
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
+from ringleaf.simulator.records import struct_of
 from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.running_jobs import placed_at
 from ringleaf.simulator.source import BadInput, brief
@@ -274,7 +274,7 @@ class EventReader(Struct, frozen=True):
                 want = wanted_at(AilmentEntry, "cause", element=False)
                 found = brief(str(each.cause))
                 raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
-        return tuple(PodFault(each.replica, each.cause, each.node) for each in entries)
+        return tuple(map(struct_of, entries))
 
     def _pods_run(self, path: str, entry: PodsRunEntry) -> Event:
         return PodsRun(*self._known_pods(path, entry), entry.since)
@@ -288,68 +288,25 @@ class EventReader(Struct, frozen=True):
             placed_at(f"{path}.record.placements[{i}]", each)
             for i, each in enumerate(given.placements)
         )
-        record = Record(
-            since=given.since,
-            scope=given.reach,
+        record = struct_of(
+            given,
             ailments=self._ailments(f"{path}.record.ailments", given.ailments),
             placements=tuple(placements),
-            deleted=tuple(given.deleted),
-            deleted_at=given.deleted_at,
-            stuck_at=given.stuck_at,
-            retries_used=given.retries_used,
-            is_over=given.is_over,
-            moved_for=given.moved_for,
         )
         return RepairKnown(entry.job, record)
 
     def _faults_known(self, _path: str, entries: list[FaultEntry]) -> Event:
-        return FaultsKnown(
-            tuple(
-                Fault(
-                    where=each.where,
-                    cause=each.cause,
-                    part=each.part,
-                    seen=each.seen,
-                    acted=each.acted,
-                    recovered=each.recovered,
-                    jobs=tuple(each.jobs),
-                    why=each.why,
-                    until=each.until,
-                )
-                for each in entries
-            )
-        )
+        return FaultsKnown(tuple(map(struct_of, entries)))
 
     def _run_times_known(self, _path: str, entries: list[RunSeriesEntry]) -> Event:
-        return RunTimesKnown(
-            tuple(
-                RunSeries(
-                    by=each.by,
-                    queue=each.queue,
-                    user=each.user,
-                    name=each.name,
-                    chips=each.chips,
-                    steps=tuple(each.steps),
-                )
-                for each in entries
-            )
-        )
+        return RunTimesKnown(tuple(map(struct_of, entries)))
 
     def _idle_time_known(self, _path: str, entry: IdleTimeEntry) -> Event:
         return IdleAccountKnown(
             IdleAccount(
                 tuple((each.until, each.chip_seconds) for each in entry.kept_idle),
                 entry.budget_spent,
-                tuple(
-                    EndedReservation(
-                        each.job,
-                        each.since,
-                        each.until,
-                        each.chip_seconds,
-                        each.outcome,
-                    )
-                    for each in entry.reservations
-                ),
+                tuple(map(struct_of, entry.reservations)),
             )
         )
 

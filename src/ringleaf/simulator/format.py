@@ -367,11 +367,11 @@ class RecordEntry(_Entry, frozen=True):
     ailments: list[AilmentEntry] = field(default_factory=list)
     placements: list[PlacementEntry] = field(default_factory=list)
     deleted: list[Index] = field(default_factory=list)
-    deleted_at: Moment | None = None
-    stuck_at: Moment | None = None
     retries_used: Index = 0
     is_over: bool = False
     moved_for: str = ""
+    deleted_at: Moment | None = None
+    stuck_at: Moment | None = None
 
 
 class RepairEntry(_Entry, frozen=True):
@@ -425,11 +425,11 @@ class FaultEntry(_Entry, frozen=True):
     where: str
     cause: Cause
     part: str = ""
+    jobs: list[str] = field(default_factory=list)
+    why: str = ""
     seen: Moment = 0.0
     acted: Moment | None = None
     recovered: Moment | None = None
-    jobs: list[str] = field(default_factory=list)
-    why: str = ""
     until: Moment | None = None
 
 

@@ -26,9 +26,8 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.decision import Decision
 from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
-from ringleaf.simulator import encode
+from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.answer import instruction_plain
-from ringleaf.simulator.encode import whole
 from ringleaf.simulator.events import EventContext, EventReader
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
@@ -37,6 +36,9 @@ from ringleaf.simulator.format import (
     StepEntry,
 )
 from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
+from ringleaf.simulator.plain import (
+    whole,
+)
 from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.source import MAX_BYTES, BadInput
 from ringleaf.simulator.wanted import (
@@ -140,9 +142,9 @@ def written_head(start: Beginning) -> Plain:
         "version": ringleaf.__version__,
         "nodes": [encode.node(node) for node in start.nodes],
         "leaves": encode.leaves(start.leaves),
-        "queues": [encode.queue(queue) for queue in start.queues],
-        "configuration": encode.configuration(start.conf),
-        "settings": encode.settings(start.conf.settings),
+        "queues": [encode_rules.queue(queue) for queue in start.queues],
+        "configuration": encode_rules.configuration(start.conf),
+        "settings": encode_rules.settings(start.conf.settings),
     }
 
 

@@ -23,7 +23,10 @@ from ringleaf.model.uplinks import NOWHERE
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.simulator import encode
 from ringleaf.simulator.answer import answer, placement_plain
-from ringleaf.simulator.encode import whole
+from ringleaf.simulator.plain import (
+    amounts,
+    whole,
+)
 from ringleaf.simulator.run import ScenarioRun
 
 Plain = dict[str, Any]
@@ -254,7 +257,7 @@ def queue_plain(engine: Engine, name: str) -> Plain:
         "name": name,
         "weight": queue.weight,
         "state": "open" if queue.is_open else "closed",
-        "uses": encode.amounts({r: n for r, n in account.allocated.items() if n}),
-        "asks": encode.amounts({r: account.requested[r] for r in sorted(asked)}),
-        "deserves": encode.amounts({r: n for r, n in deserved.items() if r in asked}),
+        "uses": amounts({r: n for r, n in account.allocated.items() if n}),
+        "asks": amounts({r: account.requested[r] for r in sorted(asked)}),
+        "deserves": amounts({r: n for r, n in deserved.items() if r in asked}),
     }
