@@ -138,5 +138,6 @@ def _running(
 
 def last_line(log: Path) -> str:
     """The last line of a *log*: what went wrong."""
+    """The last line of a *log*: what went wrong."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else "failed without a message"

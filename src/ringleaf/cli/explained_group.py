@@ -39,9 +39,10 @@ from ringleaf.cli.uncreated import (
 )
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
+from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.jobs import OUTSIDE, Group
-from ringleaf.kube.look import Look, Observed, podless_words
+from ringleaf.kube.look import Look, ReadOnlyCache, podless_words
+from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
 from ringleaf.policies.validation import is_legal
@@ -54,7 +55,7 @@ Plain = dict[str, Any]
 
 def console_of(look: Look) -> PeopleConsole:
     """A console that names jobs as users know them."""
-    return PeopleConsole(lambda name: known_as(look.world, name))
+    return PeopleConsole(lambda name: known_as(look.cache, name))
 
 
 def rules_of(look: Look) -> Any:  # noqa: ANN401 - settings of the core
@@ -62,21 +63,24 @@ def rules_of(look: Look) -> Any:  # noqa: ANN401 - settings of the core
     return look.engine.view.settings
 
 
-def is_pending(group: Group) -> bool:
+def is_pending(group: GangState) -> bool:
     """Whether pods of a group wait without which it does not run."""
-    if group.told is None:
-        return bool(group.reason)
-    return len(group.placed) < group.told.effective_min and not group.ending
+    if group.reported.job is None:
+        return bool(group.status.not_ready)
+    return (
+        len(group.reported.placed) < group.reported.job.effective_min
+        and not group.reported.ending
+    )
 
 
 class ExplainedGroup:
     """One group, explained."""
 
     def __init__(
-        self, look: Look, group: Group, top: int, uncreated: Uncreated
+        self, look: Look, group: GangState, top: int, uncreated: Uncreated
     ) -> None:
         self._look, self._group, self._top = look, group, top
-        self.held = group.reason if group.told is None else ""
+        self.held = group.status.not_ready if group.reported.job is None else ""
         """Why the scheduler does not even try, if it does not."""
         self._starts = False
         self._refusal: tuple[float, str] | None = None
@@ -86,21 +90,21 @@ class ExplainedGroup:
         self._start: Start | None = None
         self._uncreated = uncreated.words
         self.job: Job | None = None
-        if group.told is None:
+        if group.reported.job is None:
             return
         if is_pending(group):
             look.decide()
             if uncreated.pods:
-                look.world.put_pods(uncreated.pods)
+                look.cache.handlers["pods"].on_update(uncreated.pods)
                 look.submit()
             self._starts = group.name in look.binds
-            if isinstance(look.world, Observed):
-                self._refusal = look.world.last_refusal(group)
-        if group.told is None or group.told.podless:
-            self.held = group.reason or podless_words(look, group.name)
+            if isinstance(look.cache, ReadOnlyCache):
+                self._refusal = look.cache.last_refusal(group)
+        if group.reported.job is None or group.reported.job.podless:
+            self.held = group.status.not_ready or podless_words(look, group.name)
             return
         job_state = look.engine.view.job_states.get(group.name)
-        self.job = group.told if job_state is None else job_state.job
+        self.job = group.reported.job if job_state is None else job_state.job
         if job_state is not None and job_state.placements and not self._starts:
             self._ranks = tuple(self._places())
         if job_state is not None and not job_state.placements:
@@ -120,7 +124,7 @@ class ExplainedGroup:
         assert job is not None
         if not is_legal(job, session.settings) or job.queue == OUTSIDE:
             return
-        for placement in islice(self._group.placed.values(), MAX_NAMES):
+        for placement in islice(self._group.reported.placed.values(), MAX_NAMES):
             if not placement.chips:
                 continue
             found = look_at(session, job, placement.node)
@@ -171,7 +175,7 @@ class ExplainedGroup:
             told["phase"] = str(Phase.INQUEUE)
         if self._refusal is not None:
             told["last-binding"] = {"at": self._refusal[0], "why": self._refusal[1]}
-        told |= {"held": group.reason} if group.reason else {}
+        told |= {"held": group.status.not_ready} if group.status.not_ready else {}
         told |= {"uncreated": self._uncreated} if self._uncreated else {}
         told |= {"repair": self._repair} if self._repair else {}
         if self._start is not None and self._start.told is not None:
@@ -228,8 +232,8 @@ class ExplainedGroup:
         if self._uncreated:
             yield self._uncreated
         yield from self._repair_lines()
-        if self._group.reason:
-            yield self._group.reason
+        if self._group.status.not_ready:
+            yield self._group.status.not_ready
         if self.job.queue == OUTSIDE:
             yield "another scheduler placed it, or its labels cannot be read any more"
         if self._start is not None and may_start(outlook.fate):

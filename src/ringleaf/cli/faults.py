@@ -23,7 +23,7 @@ from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.kube.api import Api
 from ringleaf.kube.jobnames import known_as, spoken
-from ringleaf.kube.lives import NAME, NAMESPACE, Lives, follow_lives, read_lives
+from ringleaf.kube.lives import Lives, follow_lives, read_lives
 from ringleaf.kube.look import Look, ReadOnlyCache, clock, read_cache
 from ringleaf.kube.names import UID
 from ringleaf.kube.watch import Reflector
