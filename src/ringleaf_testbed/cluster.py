@@ -375,7 +375,7 @@ class Testbed:
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
-            "--service-account-issuer=https://ringleaf_testbed",
+            "--service-account-issuer=https://ringleaf.testbed",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             f"--authorization-mode={self._authorization}",
             f"--cert-dir={self.folder / 'certs'}",

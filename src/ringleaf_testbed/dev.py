@@ -17,10 +17,11 @@ from ringleaf.cli.draw import chip_words
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import TrimmedConsole
 from ringleaf_testbed import source
-from ringleaf_testbed.actor import REAL, Actor
+from ringleaf_testbed.actor import Actor
 from ringleaf_testbed.build import build, command
 from ringleaf_testbed.client import Client
 from ringleaf_testbed.cluster import ADMIN_GROUP, Testbed
+from ringleaf_testbed.device_plugin import REAL
 from ringleaf_testbed.hardware import fleet
 from ringleaf_testbed.process import Child, free_port
 from ringleaf_testbed.requested_faults import BROKEN, Breaker

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ringleaf_testbed import build
-from ringleaf_testbed.actor import REAL
 from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.device_plugin import REAL
 from tests.docs.pages import ROOT, blocks, joined, text_of
 
 PAGE = "docs/first-cluster.md"

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from ringleaf_testbed.actor import Actor, Layout
+from ringleaf_testbed.actor import Actor
 from ringleaf_testbed.cluster import ADMIN_GROUP, Testbed
 from ringleaf_testbed.process import Child
+from ringleaf_testbed.reporter import Layout
 from tests.shadow.hindsight import Witness
 from tests.shadow.mixed import leaf_machines, other_machines
 from tests.stories.stage import GRACE_S, has_told

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringleaf_testbed.actor import Actor, Layout
+from ringleaf_testbed.actor import Actor
 from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.reporter import Layout
 from tests.deploy.helm import install_rights
 from tests.stories.stage import LIMITED, Stage
 from tests.stories.ward import Ward, Witness

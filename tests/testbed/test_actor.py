@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from ringleaf_testbed.actor import SERVED, Actor, AssignedPod, Layout
+from ringleaf_testbed.actor import Actor
 from ringleaf_testbed.cluster import Testbed
+from ringleaf_testbed.device_plugin import SERVED
 from ringleaf_testbed.hardware import Machine, fleet
+from ringleaf_testbed.machine_state import AssignedPod
 from ringleaf_testbed.report import ChipFault, check_code
+from ringleaf_testbed.reporter import Layout
 
 R = "huawei.com/Ascend910"
 REAL = "huawei.com/AscendReal"

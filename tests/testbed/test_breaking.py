@@ -3,9 +3,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ringleaf_testbed.actor import Actor, Layout
+from ringleaf_testbed.actor import Actor
 from ringleaf_testbed.cluster import Testbed
 from ringleaf_testbed.hardware import fleet
+from ringleaf_testbed.reporter import Layout
 from ringleaf_testbed.requested_faults import BROKEN, Breaker
 
 R = "huawei.com/Ascend910"
