@@ -8,7 +8,6 @@ Everything lives in one temporary folder and on free loopback ports; nothing out
 the ``with`` block, nor the Python process.
 """
 
-import base64
 import os
 import secrets
 import shutil
@@ -27,6 +26,7 @@ import yaml
 
 from ringleaf_testbed import build, source
 from ringleaf_testbed.client import OK, Client
+from ringleaf_testbed.components import ARGUMENTS, etcd_arguments, private_key
 from ringleaf_testbed.process import (
     PATIENCE_S,
     Child,
@@ -61,69 +61,6 @@ EXISTS: Final = 409
 
 Tokens = Mapping[str, tuple[str, Sequence[str]]]
 """Token -> the user and the groups that it stands for."""
-
-
-def _kube_controller_manager(bed: "Testbed", port: int) -> list[str]:
-    return [
-        f"--kubeconfig={bed.kubeconfig}",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
-        f"--cert-dir={bed.folder / 'kube-controller-manager-certs'}",
-        f"--service-account-private-key-file={bed.folder / 'service-account.key'}",
-        "--kube-api-qps=1000",
-        "--kube-api-burst=1000",
-    ]
-
-
-def _kube_scheduler(bed: "Testbed", port: int) -> list[str]:
-    return [
-        f"--kubeconfig={bed.kubeconfig}",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
-        f"--cert-dir={bed.folder / 'kube-scheduler-certs'}",
-        "--kube-api-qps=5000",
-        "--kube-api-burst=5000",
-    ]
-
-
-def _kwok(bed: "Testbed", port: int) -> list[str]:
-    beats = (each for each in source.files("stages") if each.name.startswith("node-"))
-    stages = [*sorted(source.STAGES.glob("*.yaml")), *beats]
-    return [
-        f"--kubeconfig={bed.kubeconfig}",
-        "--manage-all-nodes=true",
-        f"--server-address=127.0.0.1:{port}",
-        "--node-lease-duration-seconds=40",
-        *(f"--config={stage}" for stage in stages),
-    ]
-
-
-def _volcano(bed: "Testbed", port: int) -> list[str]:
-    return [
-        f"--kubeconfig={bed.kubeconfig}",
-        "--leader-elect=false",
-        "--enable-healthz=true",
-        f"--healthz-address=127.0.0.1:{port}",
-        "--enable-metrics=false",
-        "--kube-api-qps=2000",
-        "--kube-api-burst=2000",
-    ]
-
-
-_ARGUMENTS: Final[Mapping[str, Callable[["Testbed", int], list[str]]]] = (
-    MappingProxyType(
-        {
-            "kube-controller-manager": _kube_controller_manager,
-            "kube-scheduler": _kube_scheduler,
-            "kwok": _kwok,
-            "vc-controller-manager": _volcano,
-            "vc-scheduler": _volcano,
-        }
-    )
-)
-"""Component -> its arguments, given the port on which it tells that it is well."""
 
 
 class Testbed:
@@ -260,12 +197,12 @@ class Testbed:
         *arguments* come last on its command line, so they win over those it has;
         *binary* takes the place of its own.
         """
-        if name not in _ARGUMENTS:
-            known = ", ".join(_ARGUMENTS)
+        if name not in ARGUMENTS:
+            known = ", ".join(ARGUMENTS)
             raise TestbedError(f"no component is called {name!r}, there are {known}")
 
         def command(port: int) -> list[str | Path]:
-            own = _ARGUMENTS[name](self, port)
+            own = ARGUMENTS[name](self.folder, port)
             return [binary or build.command(name), *own, *arguments]
 
         _port, child = self._serve(name, command, is_listening)
@@ -316,7 +253,7 @@ class Testbed:
 
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write_secret(self.folder / "service-account.key", _private_key())
+        _write_secret(self.folder / "service-account.key", private_key())
         _write_secret(self.folder / "tokens.csv", self._token_lines())
         self._etcd_port, _etcd = self._serve("etcd", self._etcd_command, is_listening)
         self._start_apiserver()
@@ -354,19 +291,8 @@ class Testbed:
         raise AssertionError
 
     def _etcd_command(self, port: int) -> list[str | Path]:
-        here, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
-        return [
-            build.command("etcd"),
-            f"--data-dir={self.folder / 'etcd'}",
-            f"--listen-client-urls={here}",
-            f"--advertise-client-urls={here}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            "--log-level=warn",
-            f"--quota-backend-bytes={4 << 30}",
-            *([] if self._fsync else ["--unsafe-no-fsync"]),
-        ]
+        own = etcd_arguments(self.folder, port, fsync=self._fsync)
+        return [build.command("etcd"), *own]
 
     def _apiserver_command(self, port: int) -> list[str | Path]:
         key = self.folder / "service-account.key"
@@ -491,16 +417,3 @@ def _write_secret(path: Path, text: str) -> None:
         path.unlink()
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
-
-
-def _private_key() -> str:
-    """A new elliptic-curve key (P-256), with which service accounts are signed.
-
-    The form is RFC 5915 without the public half, which readers work out themselves.
-    """
-    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-    secret = (1 + secrets.randbelow(order - 1)).to_bytes(32, "big")
-    curve = bytes.fromhex("06082a8648ce3d030107")
-    content = b"\x02\x01\x01\x04\x20" + secret + b"\xa0" + bytes([len(curve)]) + curve
-    text = base64.encodebytes(b"\x30" + bytes([len(content)]) + content).decode()
-    return f"-----BEGIN EC PRIVATE KEY-----\n{text}-----END EC PRIVATE KEY-----\n"
