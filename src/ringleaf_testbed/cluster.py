@@ -26,7 +26,13 @@ import yaml
 
 from ringleaf_testbed import build, source
 from ringleaf_testbed.client import OK, Client
-from ringleaf_testbed.components import ARGUMENTS, etcd_arguments, private_key
+from ringleaf_testbed.components import (
+    ARGUMENTS,
+    AUDIT_POLICY,
+    etcd_arguments,
+    kubeconfig_of,
+    private_key,
+)
 from ringleaf_testbed.process import (
     PATIENCE_S,
     Child,
@@ -45,18 +51,6 @@ TRIES: Final = 5
 
 KUBECTL_PATIENCE_S: Final = 60.0
 TOKEN_S: Final = 3 * 3600
-AUDIT_POLICY: Final = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {
-            "level": "RequestResponse",
-            "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
-        },
-        {"level": "Metadata"},
-    ],
-}
 EXISTS: Final = 409
 
 Tokens = Mapping[str, tuple[str, Sequence[str]]]
@@ -386,25 +380,7 @@ class Testbed:
         )
 
     def _write_kubeconfig(self, path: Path, token: str) -> Path:
-        named = {"name": "testbed"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    **named,
-                    "cluster": {
-                        "server": self.url,
-                        "certificate-authority": str(self.ca.resolve()),
-                    },
-                }
-            ],
-            "users": [{**named, "user": {"token": token}}],
-            "contexts": [
-                {**named, "context": {"cluster": "testbed", "user": "testbed"}}
-            ],
-            "current-context": "testbed",
-        }
+        config = kubeconfig_of(self.url, self.ca, token)
         _write_secret(path, yaml.safe_dump(config, sort_keys=False))
         return path
 

@@ -5,12 +5,25 @@ import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ringleaf_testbed import source
 from ringleaf_testbed.process import (
     free_port,
 )
+
+AUDIT_POLICY: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "RequestResponse",
+            "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+        },
+        {"level": "Metadata"},
+    ],
+}
 
 
 def _kube_controller_manager(folder: Path, port: int) -> list[str]:
@@ -101,3 +114,24 @@ def private_key() -> str:
     content = b"\x02\x01\x01\x04\x20" + secret + b"\xa0" + bytes([len(curve)]) + curve
     text = base64.encodebytes(b"\x30" + bytes([len(content)]) + content).decode()
     return f"-----BEGIN EC PRIVATE KEY-----\n{text}-----END EC PRIVATE KEY-----\n"
+
+
+def kubeconfig_of(url: str, ca: Path, token: str) -> dict[str, Any]:
+    """What a kubeconfig says of an API server and of one user of it."""
+    named = {"name": "testbed"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                **named,
+                "cluster": {
+                    "server": url,
+                    "certificate-authority": str(ca.resolve()),
+                },
+            }
+        ],
+        "users": [{**named, "user": {"token": token}}],
+        "contexts": [{**named, "context": {"cluster": "testbed", "user": "testbed"}}],
+        "current-context": "testbed",
+    }

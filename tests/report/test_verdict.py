@@ -24,6 +24,8 @@ from ringleaf.report.results import Estimate, Measured, Results
 from ringleaf.report.verdict import (
     findings,
     headlines,
+)
+from ringleaf.report.wait_verdict import (
     in_a_sentence,
     left_out,
 )

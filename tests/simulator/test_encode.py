@@ -21,7 +21,12 @@ from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode, encode_rules
-from ringleaf.simulator.events import EventContext, EventReader
+from ringleaf.simulator.event_context import (
+    EventContext,
+)
+from ringleaf.simulator.events import (
+    EventReader,
+)
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
     EventEntry,

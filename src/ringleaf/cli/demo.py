@@ -28,7 +28,13 @@ from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report import measures
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import ONE_SEED, headlines, in_a_sentence
+from ringleaf.report.verdict import (
+    ONE_SEED,
+    headlines,
+)
+from ringleaf.report.wait_verdict import (
+    in_a_sentence,
+)
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 

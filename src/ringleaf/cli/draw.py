@@ -2,13 +2,26 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from string import ascii_letters
 from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from ringleaf.cli.marks import (
+    CHIP_MARKS,
+    FAULTY,
+    FREE,
+    HELD,
+    NETWORK_FAULTY,
+    PARTLY,
+    RESERVED,
+    SEVERAL,
+    UNIT_MARKS,
+    marks,
+    packed,
+    print_legend,
+)
 from ringleaf.cli.output import so_many
 from ringleaf.model.cluster import Cluster
 from ringleaf.model.decision import Decision, Placed
@@ -23,49 +36,9 @@ MAX_NODES: Final = 32
 MAX_INDENT: Final = 28
 """Chips start here at the latest; a longer name stands on a line of its own."""
 
-JOB_STYLES: Final = (
-    "bold cyan",
-    "bold green",
-    "bold yellow",
-    "bold magenta",
-    "bold blue",
-    "bold bright_red",
-)
-HELD, FAULTY, NETWORK_FAULTY, RESERVED = "x", "!", "~", "%"
-LETTERS: Final = ascii_letters.swapcase().replace(HELD, "")
-LATER: Final = "*"
-"""The jobs for which no letter is left."""
-
 LEAF: Final = "leaf"
 UNITS: Final = ((LEAF, "leaves"), ("SuperPoD", "SuperPoDs"))
 """What nodes stand in: one of it, several."""
-
-FREE, PARTLY, SEVERAL = "·", "-", "+"
-CHIP_MARKS: Final = (
-    (HELD, "dim", "held"),
-    (FAULTY, "bold red", "faulty"),
-    (NETWORK_FAULTY, "red", "network-faulty"),
-    (RESERVED, "yellow", "reserved"),
-)
-UNIT_MARKS: Final = (
-    (SEVERAL, "bold", "several jobs"),
-    (FREE, "", "free node"),
-    (PARTLY, "dim", "partly free"),
-    (HELD, "dim", "held"),
-    (FAULTY, "bold red", "not ready"),
-)
-
-
-def marks(decisions: Iterable[Decision]) -> dict[str, tuple[str, str]]:
-    """Placed job -> the letter and style it is drawn with."""
-    placed = [d.job.name for d in decisions if isinstance(d, Placed)]
-    return {
-        name: (
-            LETTERS[i] if i < len(LETTERS) else LATER,
-            JOB_STYLES[i % len(JOB_STYLES)],
-        )
-        for i, name in enumerate(placed)
-    }
 
 
 def draw(
@@ -126,7 +99,7 @@ def draw(
     any_free = any(map(str.isdecimal, drawn))
     free = [(f"0-{last}" if last else "0", "", "free")] * any_free
     other = [*free, *(mark for mark in CHIP_MARKS if mark[0] in drawn)]
-    _legend(console, {name: given[name] for name in given if name in seen}, other)
+    print_legend(console, {name: given[name] for name in given if name in seen}, other)
 
 
 def _draw_whole(console: Console, cluster: Cluster) -> None:
@@ -236,7 +209,7 @@ def _draw_units(
         words = f"{so_many(len(rest), *_kind_of(rest))} with {inside}"
         console.print(Text(f"  … and {words}", style="dim"))
     named = {name: mark for name, mark in given.items() if mark[0] in drawn}
-    _legend(console, named, [mark for mark in UNIT_MARKS if mark[0] in drawn])
+    print_legend(console, named, [mark for mark in UNIT_MARKS if mark[0] in drawn])
 
 
 def _kind_of(units: Iterable[str]) -> tuple[str, str]:
@@ -351,18 +324,6 @@ def _parts(cells: list[Text], width: int, room: int) -> Iterator[Text]:
             yield opening + Text(" ").join(group[at : at + per_part]) + closing
 
 
-def packed(parts: list[Text], room: int) -> Iterator[Text]:
-    """*parts* on as few lines as hold them, one space apart."""
-    line = parts[0].copy()
-    for part in parts[1:]:
-        if line.cell_len + 1 + part.cell_len <= room:
-            line = line + Text(" ") + part
-        else:
-            yield line
-            line = part.copy()
-    yield line
-
-
 def _standing(cluster: Cluster, node: int) -> Text:
     """What else is to be known of the node."""
     superpod = cluster.superpod.item(node)
@@ -376,26 +337,6 @@ def _standing(cluster: Cluster, node: int) -> Text:
     ]
     told = ", ".join(filter(None, known))
     return Text(f" {told}" if told else "", style="dim")
-
-
-def _legend(
-    console: Console,
-    given: dict[str, tuple[str, str]],
-    other: Sequence[tuple[str, str, str]],
-) -> None:
-    """What the marks that were drawn mean, broken between entries only."""
-    entries = [
-        (letter, style, name)
-        for name, (letter, style) in given.items()
-        if letter != LATER
-    ]
-    if len(entries) < len(given):
-        entries.append((LATER, "bold", "later jobs"))
-    entries += other
-    named = [Text.assemble((mark, style), f" {word}") for mark, style, word in entries]
-    spaced = [Text(" ") + entry for entry in named]
-    for line in packed(spaced, console.width - 1):
-        console.print(Text(" ") + line, soft_wrap=True)
 
 
 def chip_words(chips: Iterable[int]) -> str:

@@ -17,11 +17,16 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from ringleaf.cli.draw import draw, marks
+from ringleaf.cli.draw import (
+    draw,
+)
 from ringleaf.cli.explain_run import endings_of, help_lines, others_first
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.live import ClusterAccess, ask, look_with_lives, moment
+from ringleaf.cli.marks import (
+    marks,
+)
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import (

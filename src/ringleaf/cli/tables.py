@@ -15,7 +15,7 @@ from ringleaf.report.losses import (
 )
 from ringleaf.report.measures import Measure
 from ringleaf.report.results import Estimate, Results
-from ringleaf.report.verdict import (
+from ringleaf.report.wait_verdict import (
     left_out,
 )
 

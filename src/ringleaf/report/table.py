@@ -20,7 +20,7 @@ from ringleaf.report.measures import (
     tick,
 )
 from ringleaf.report.results import Estimate, ResourceBound, Results
-from ringleaf.report.verdict import (
+from ringleaf.report.wait_verdict import (
     has_one_seed,
 )
 

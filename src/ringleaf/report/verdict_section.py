@@ -31,10 +31,12 @@ from ringleaf.report.verdict import (
     MAIN,
     VerdictSentence,
     findings,
+    side_of,
+)
+from ringleaf.report.wait_verdict import (
     has_one_seed,
     how_counted,
     notes_on,
-    side_of,
 )
 
 COLOURS: Final = 8

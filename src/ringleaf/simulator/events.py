@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ringleaf.config.conf import NO_OTHERS, Others
 from ringleaf.engine.event import (
     BindFailed,
     ConfChanged,
@@ -40,12 +39,14 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause, Deletion, PodFault, RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import LeafAnnotation, Placement
-from ringleaf.model.product import Product
 from ringleaf.simulator.checks import (
     good_chips,
     good_name,
     rank_words,
     unknown_node,
+)
+from ringleaf.simulator.event_context import (
+    EventContext,
 )
 from ringleaf.simulator.format import (
     OF_PODS,
@@ -67,7 +68,6 @@ from ringleaf.simulator.format import (
     QueueEntry,
     RepairEntry,
     RunSeriesEntry,
-    SettingsEntry,
     ThenEntry,
 )
 from ringleaf.simulator.jobs import job_of
@@ -80,39 +80,6 @@ from ringleaf.simulator.trial import TimedEvent
 from ringleaf.simulator.wanted import (
     wanted_at,
 )
-
-
-class EventContext(Struct):
-    """What is there while one entry after the other is read.
-
-    Args:
-        nodes: The nodes by name, in the order in which they came.
-        jobs: All jobs so far, each as often as it was told, by name.
-        settings: What stands instead of the init-params of any configuration.
-        strict: Whether nodes, jobs and their pods must be known; in a log they need
-            not.
-        others: Plugins of others that a configuration may name.
-
-    """
-
-    nodes: dict[str, Node]
-    jobs: dict[str, list[Job]]
-    settings: SettingsEntry
-    strict: bool = True
-    others: Others = NO_OTHERS
-    seen: set[Product] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
-
-    def enter(self, job: Job) -> None:
-        """A job is there, or another than it was; pods it had may still be named."""
-        if self.strict:
-            self.jobs.setdefault(job.name, []).append(job)
-
-    def products(self) -> set[Product]:
-        """The products of the nodes that are there, or that were there last."""
-        present = {node.product for node in self.nodes.values()}
-        self.seen = present or self.seen
-        return self.seen
 
 
 def read_then(

@@ -28,7 +28,12 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.answer import instruction_plain
-from ringleaf.simulator.events import EventContext, EventReader
+from ringleaf.simulator.event_context import (
+    EventContext,
+)
+from ringleaf.simulator.events import (
+    EventReader,
+)
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
     LogEntry,

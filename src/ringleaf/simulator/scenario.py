@@ -32,7 +32,12 @@ from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
 from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.changes import completed
-from ringleaf.simulator.events import EventContext, read_then
+from ringleaf.simulator.event_context import (
+    EventContext,
+)
+from ringleaf.simulator.events import (
+    read_then,
+)
 from ringleaf.simulator.format import (
     JobEntry,
     RoleEntry,
