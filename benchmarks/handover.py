@@ -18,16 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.race import (
-    BIN,
-    PATIENCE_S,
-    PODS,
-    PRODUCT,
-    STARTS,
-    Stable,
-    pod,
-    usage,
-)
+from benchmarks.race import BIN, PATIENCE_S, PODS, PRODUCT, STARTS, Stable, pod, usage
 from ringleaf_testbed.cluster import Testbed
 from ringleaf_testbed.process import Child
 

@@ -12,10 +12,7 @@ import msgspec
 
 from ringleaf.report.contest import is_significant
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    measure_of,
-    share,
-)
+from ringleaf.report.measures import measure_of, share
 from ringleaf.report.results import Estimate
 from ringleaf.study.figures import mean_of, paired
 

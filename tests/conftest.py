@@ -7,12 +7,7 @@ but for a long one, which draws new ones.
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.browser import (
-    NO_BROWSER,
-    browser,
-    chromium,
-    leave_out_without_browser,
-)
+from tests.browser import NO_BROWSER, browser, chromium, leave_out_without_browser
 from tests.effort import EFFORT, Effort, effort, examples
 from tests.testbed.fixtures import (
     LEFT_OUT,

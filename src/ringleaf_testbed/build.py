@@ -18,10 +18,7 @@ from types import MappingProxyType
 from typing import Final, TextIO
 
 from ringleaf_testbed import debian
-from ringleaf_testbed.progress import (
-    Progress,
-    last_line,
-)
+from ringleaf_testbed.progress import Progress, last_line
 from ringleaf_testbed.source import (
     COMMANDS,
     COMPONENTS,

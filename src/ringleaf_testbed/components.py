@@ -8,9 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ringleaf_testbed import source
-from ringleaf_testbed.process import (
-    free_port,
-)
+from ringleaf_testbed.process import free_port
 
 AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
-from ringleaf_testbed.source import (
-    TestbedError,
-)
+from ringleaf_testbed.source import TestbedError
 
 WIDTH: Final = 79
 

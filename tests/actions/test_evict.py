@@ -39,16 +39,7 @@ from ringleaf.model.job import Job, Role
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.policies.products import NO_NPU
 from tests.effort import assert_reached, examples
-from tests.engine.story import (
-    BOTH,
-    PREEMPT,
-    RECLAIM,
-    Story,
-    conf,
-    job,
-    node,
-    queue,
-)
+from tests.engine.story import BOTH, PREEMPT, RECLAIM, Story, conf, job, node, queue
 
 ONE = 0.01
 """A slice so short that it ends after one evictor."""

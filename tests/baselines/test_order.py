@@ -5,13 +5,8 @@ from math import inf
 import pytest
 from msgspec.structs import replace
 
-from ringleaf.baselines.forecast import (
-    Profile,
-)
-from ringleaf.baselines.order import (
-    DEPTH,
-    ORDERS,
-)
+from ringleaf.baselines.forecast import Profile
+from ringleaf.baselines.order import DEPTH, ORDERS
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobArrived, NodesChanged
 from ringleaf.model.job import Job

@@ -5,15 +5,9 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
-from ringleaf.cli.command import (
-    Command,
-)
+from ringleaf.cli.command import Command
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.parameter import (
-    Option,
-    Positional,
-    given,
-)
+from ringleaf.cli.parameter import Option, Positional, given
 from ringleaf.cli.usage import help_of
 
 

@@ -15,10 +15,7 @@ from rich.console import Console
 from ringleaf.baselines import optimum
 from ringleaf.baselines.registry import BASELINES
 from ringleaf.cli import compare, comparison_runs, simulate
-from ringleaf.cli.comparison_runs import (
-    executor_of,
-    run_requests,
-)
+from ringleaf.cli.comparison_runs import executor_of, run_requests
 from ringleaf.cli.run_warnings import on_long
 from ringleaf.cli.simulation_request import SimulationRequest
 from ringleaf.report.measures import measure_of, value_of

@@ -14,9 +14,7 @@ from ringleaf.cli import demo
 from ringleaf.cli.init import write_starter
 from ringleaf.report.measures import MeasureTable
 from ringleaf.report.results import Estimate, Measured, Results
-from ringleaf.report.wait_verdict import (
-    in_a_sentence,
-)
+from ringleaf.report.wait_verdict import in_a_sentence
 from tests.cli.conftest import Ringleaf
 from tests.report.made import plain_run
 

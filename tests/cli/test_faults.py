@@ -10,15 +10,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.fault_screen import (
-    FaultScreen,
-    rows_of,
-)
+from ringleaf.cli.fault_screen import FaultScreen, rows_of
 from ringleaf.cli.fault_view import FaultView, adopt
-from ringleaf.cli.faults import (
-    FaultQuery,
-    faults_in,
-)
+from ringleaf.cli.faults import FaultQuery, faults_in
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import (

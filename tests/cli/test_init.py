@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.cli.conf_file import (
-    read_file,
-)
+from ringleaf.cli.conf_file import read_file
 from ringleaf.config.reader import DEFAULT
 from ringleaf.simulator.scenario import load
 from ringleaf.simulator.sites import site_of_scenario

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.cli.conf_file import (
-    read_file,
-)
+from ringleaf.cli.conf_file import read_file
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.scheduler import MOST_BYTES, Watched, _follow, log_lines
 from ringleaf.config.conf import Conf

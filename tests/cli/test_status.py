@@ -7,15 +7,8 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli.live import moment
-from ringleaf.cli.status import (
-    NO_LIVES,
-    Lead,
-    status_of,
-)
-from ringleaf.cli.status_screen import (
-    HELD,
-    StatusScreen,
-)
+from ringleaf.cli.status import NO_LIVES, Lead, status_of
+from ringleaf.cli.status_screen import HELD, StatusScreen
 from ringleaf.cli.watch import StatusView, fitting
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome

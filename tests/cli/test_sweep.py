@@ -9,14 +9,8 @@ import pytest
 
 from ringleaf.baselines.order import ORDERS
 from ringleaf.baselines.registry import BASELINES, DEPLOYED
-from ringleaf.cli.simulate import (
-    metrics_of,
-    scheduler_of,
-)
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-    trial_of,
-)
+from ringleaf.cli.simulate import metrics_of, scheduler_of
+from ringleaf.cli.simulation_request import SimulationRequest, trial_of
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.clock import play
 from ringleaf.simulator.preset import Knobs

@@ -9,9 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from ringleaf.cli.conf_file import (
-    read_file,
-)
+from ringleaf.cli.conf_file import read_file
 from ringleaf.cli.main import COMMANDS
 from ringleaf.config.reader import DEFAULT
 from ringleaf_testbed.cluster import CRDS, Testbed

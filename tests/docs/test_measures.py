@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 
 from ringleaf.cli.compare import compare_policies
-from ringleaf.cli.simulate import (
-    simulate_jobs,
-)
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-)
+from ringleaf.cli.simulate import simulate_jobs
+from ringleaf.cli.simulation_request import SimulationRequest
 from ringleaf.engine.engine import Engine
 from ringleaf.simulator.bounds import Bounds
 from ringleaf.simulator.ledger import COLUMNS

@@ -26,9 +26,7 @@ from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import format as form
 from ringleaf.simulator.answer import decide_all, encode, instruction_plain
-from ringleaf.simulator.encode_rules import (
-    settings,
-)
+from ringleaf.simulator.encode_rules import settings
 from ringleaf.simulator.events import FORMS
 from ringleaf.simulator.outcome import Ended, fates, plain
 from ringleaf.simulator.run import run

@@ -25,14 +25,7 @@ from ringleaf.framework.changes import Change
 from ringleaf.framework.instruction import Bind, WakeAt
 from ringleaf.framework.job_state import Phase
 from ringleaf.model.decision import Invalid, Placed, Waiting
-from ringleaf.model.demand import (
-    Demand,
-    Effect,
-    Operator,
-    PodTerm,
-    Requirement,
-    Taint,
-)
+from ringleaf.model.demand import Demand, Effect, Operator, PodTerm, Requirement, Taint
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.placement import JobType

@@ -52,17 +52,7 @@ from ringleaf.model.placement import Placement
 from ringleaf.model.settings import SwitchMode
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.products import PRODUCTS
-from tests.engine.story import (
-    PLAIN,
-    PREEMPT,
-    Story,
-    at,
-    conf,
-    job,
-    node,
-    queue,
-    words,
-)
+from tests.engine.story import PLAIN, PREEMPT, Story, at, conf, job, node, queue, words
 
 A3 = PRODUCTS["atlas-900-a3"]
 EIGHT = "01234567"

@@ -23,14 +23,7 @@ from ringleaf.framework.instruction import Bind
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.plugin import Plugin
 from ringleaf.model.cluster import Node
-from ringleaf.model.demand import (
-    Demand,
-    Effect,
-    Operator,
-    PodTerm,
-    Requirement,
-    Taint,
-)
+from ringleaf.model.demand import Demand, Effect, Operator, PodTerm, Requirement, Taint
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.settings import JobRequests

@@ -6,15 +6,7 @@ from msgspec.structs import replace
 from ringleaf.framework import fault_log
 from ringleaf.framework.fault_log import FaultLog, News, Stage
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import (
-    Cause,
-    Down,
-    Fault,
-    FaultKey,
-    Part,
-    PartKind,
-    PodFault,
-)
+from ringleaf.model.fault import Cause, Down, Fault, FaultKey, Part, PartKind, PodFault
 from ringleaf.policies.products import PRODUCTS
 
 A2 = PRODUCTS["atlas-800t-a2"]

@@ -1,11 +1,6 @@
 """How a job stands: what it asks, what it has, what it lacks."""
 
-from ringleaf.framework.job_state import (
-    JobState,
-    job_amounts,
-    min_amounts,
-    pod_amounts,
-)
+from ringleaf.framework.job_state import JobState, job_amounts, min_amounts, pod_amounts
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
 from ringleaf.model.placement import Placement

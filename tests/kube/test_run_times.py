@@ -11,12 +11,7 @@ from ringleaf.actions.end_pods import evict
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobGone, RunTimesKnown
-from ringleaf.framework.run_times import (
-    FEWEST_RUNS,
-    RunSeries,
-    RunTimes,
-    chips_in_all,
-)
+from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes, chips_in_all
 from ringleaf.kube import names, notestore
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api, Unreachable

@@ -8,14 +8,7 @@ from msgspec.structs import replace
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Reason
-from ringleaf.model.demand import (
-    NOTHING,
-    Demand,
-    Effect,
-    Operator,
-    Requirement,
-    Taint,
-)
+from ringleaf.model.demand import NOTHING, Demand, Effect, Operator, Requirement, Taint
 from ringleaf.model.job import Job
 from ringleaf.model.product import Term
 from ringleaf.model.uplinks import Leaf

@@ -7,12 +7,7 @@ import pytest
 
 from ringleaf.model.mask import chips_of
 from ringleaf.model.settings import JobRequests, Settings
-from ringleaf.policies.chips import (
-    NEVER,
-    read,
-    table_of,
-    written_order,
-)
+from ringleaf.policies.chips import NEVER, read, table_of, written_order
 from ringleaf.policies.fit import Request, request_of
 from ringleaf.policies.products import PRODUCTS, rule_for
 from ringleaf.policies.validation import is_legal as is_legal_here

@@ -17,9 +17,7 @@ from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.job_labels import Schema
 from ringleaf.simulator.answer import answer
 from ringleaf.simulator.scenario import build
-from ringleaf.simulator.wanted import (
-    read_entry,
-)
+from ringleaf.simulator.wanted import read_entry
 from tests.effort import assert_reached, examples
 from tests.network_oracle import (
     EXCLUSIVE,

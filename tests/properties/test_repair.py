@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.policies import repair_leaves
 from ringleaf.simulator.scenario import build
-from ringleaf.simulator.wanted import (
-    read_entry,
-)
+from ringleaf.simulator.wanted import read_entry
 from tests.effort import assert_reached, examples
 from tests.network_oracle import (
     EXCLUSIVE,

@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from ringleaf.report.contest import RELEVANT
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    share,
-)
+from ringleaf.report.measures import share
 from ringleaf.report.page import page, write_report
 from ringleaf.report.results import Estimate, Measured, Results, RunResult
 from ringleaf.report.scene import SITE, films_of, fit

@@ -15,20 +15,11 @@ from ringleaf.report.contest import (
     comparison_outcome,
     contest_of,
 )
-from ringleaf.report.losses import (
-    losses,
-    not_compared,
-)
+from ringleaf.report.losses import losses, not_compared
 from ringleaf.report.measures import BY_KEY, MeasureTable
 from ringleaf.report.results import Estimate, Measured, Results
-from ringleaf.report.verdict import (
-    findings,
-    headlines,
-)
-from ringleaf.report.wait_verdict import (
-    in_a_sentence,
-    left_out,
-)
+from ringleaf.report.verdict import findings, headlines
+from ringleaf.report.wait_verdict import in_a_sentence, left_out
 from ringleaf.study.compare import compared
 from tests.docs.pages import ROOT
 from tests.report.made import plain_run, real

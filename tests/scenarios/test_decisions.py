@@ -17,15 +17,7 @@ from ringleaf.model.product import ProductMode
 from ringleaf.model.settings import Settings
 from ringleaf.policies.products import PRODUCTS, misfit
 from ringleaf.policies.validation import is_legal, validate
-from tests.chips import (
-    PER_POD,
-    a_cluster,
-    a_job,
-    a_node,
-    given,
-    is_the_order,
-    ranks,
-)
+from tests.chips import PER_POD, a_cluster, a_job, a_node, given, is_the_order, ranks
 from tests.scenarios.case import cases, outcomes
 
 

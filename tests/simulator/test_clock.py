@@ -18,13 +18,8 @@ from ringleaf.model.fault import Cause, Down, FaultMode, Recovery
 from ringleaf.model.job import Role
 from ringleaf.model.moving import Moving
 from ringleaf.simulator import clock as module
-from ringleaf.simulator.clock import (
-    Clock,
-    play,
-)
-from ringleaf.simulator.job_run import (
-    RunProgress,
-)
+from ringleaf.simulator.clock import Clock, play
+from ringleaf.simulator.job_run import RunProgress
 from ringleaf.simulator.movable import movable
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import JobSpec, TimedEvent, Trial, Workload

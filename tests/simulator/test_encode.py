@@ -21,22 +21,13 @@ from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator import encode, encode_rules
-from ringleaf.simulator.event_context import (
-    EventContext,
-)
-from ringleaf.simulator.events import (
-    EventReader,
-)
+from ringleaf.simulator.event_context import EventContext
+from ringleaf.simulator.events import EventReader
 from ringleaf.simulator.fault import read
-from ringleaf.simulator.format import (
-    EventEntry,
-    SettingsEntry,
-)
+from ringleaf.simulator.format import EventEntry, SettingsEntry
 from ringleaf.simulator.log import Beginning, read_beginning, read_head, written_head
 from ringleaf.simulator.plain import amount
-from ringleaf.simulator.wanted import (
-    wanted_at,
-)
+from ringleaf.simulator.wanted import wanted_at
 from tests.effort import assert_reached, examples
 from tests.simulator import nouns
 

@@ -17,10 +17,7 @@ from ringleaf.simulator import format as form
 from ringleaf.simulator import wanted
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.source import BadInput
-from ringleaf.simulator.wanted import (
-    ELEMENT_WANTED,
-    WANTED,
-)
+from ringleaf.simulator.wanted import ELEMENT_WANTED, WANTED
 from tests.simulator.test_damaged import ENTRIES
 
 A2 = PRODUCTS["atlas-800t-a2"]

@@ -6,14 +6,7 @@ that happened to pods says that no chip was ever owned twice.
 
 import pytest
 
-from tests.stories.stage import (
-    A2,
-    A3,
-    leaf_of,
-    node_of,
-    notes_of,
-    pod,
-)
+from tests.stories.stage import A2, A3, leaf_of, node_of, notes_of, pod
 from tests.stories.test_networks import marks_of
 from tests.stories.ward import (
     COLLECTED,

@@ -21,12 +21,7 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.placement import NO_MARK, LeafAnnotation
 from ringleaf.model.product import Row
 from ringleaf.model.settings import Settings
-from ringleaf.policies.chips import (
-    NEVER,
-    TABLE_CHIPS,
-    read,
-    table_of,
-)
+from ringleaf.policies.chips import NEVER, TABLE_CHIPS, read, table_of
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,

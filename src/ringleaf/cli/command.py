@@ -9,11 +9,7 @@ What is wrong with a call becomes one line of ours: option, found, wanted, hint.
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import (
-    Any,
-    Final,
-    get_type_hints,
-)
+from typing import Any, Final, get_type_hints
 
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.parameter import (

@@ -31,9 +31,7 @@ from ringleaf.cli.failure import BadUse, Interrupted, program, warn
 from ringleaf.cli.file import check_file, check_folder, one_line
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.run_warnings import warnings_on
-from ringleaf.cli.simulate import (
-    metrics_of,
-)
+from ringleaf.cli.simulate import metrics_of
 from ringleaf.cli.simulation_request import SimulationRequest, trial_of
 from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report.measures import MeasureTable
@@ -44,9 +42,7 @@ from ringleaf.report.verdict import in_short
 from ringleaf.simulator.bounds import Bounds, bounds
 from ringleaf.simulator.source import BadInput
 from ringleaf.study.compare import Executor, compared, counted_alike, play_all
-from ringleaf.study.executors import (
-    ExecutorUnavailable,
-)
+from ringleaf.study.executors import ExecutorUnavailable
 from ringleaf.study.figures import CONFIDENCE, mean_of
 from ringleaf.study.rows import table
 

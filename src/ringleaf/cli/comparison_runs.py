@@ -18,25 +18,15 @@ from ringleaf.baselines.optimum import NotInstalled
 from ringleaf.baselines.registry import OURS, UnknownName, baseline, entry_of
 from ringleaf.cli.comparison_screen import play_telling
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.simulate import (
-    metrics_of,
-    scheduler_of,
-)
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-    trial_of,
-)
+from ringleaf.cli.simulate import metrics_of, scheduler_of
+from ringleaf.cli.simulation_request import SimulationRequest, trial_of
 from ringleaf.report.measures import MEASURES
 from ringleaf.report.results import Results, RunResult, StudySpec
 from ringleaf.simulator.clock import Clock
 from ringleaf.simulator.film import Film
 from ringleaf.simulator.trial import Observer, Trial
 from ringleaf.study.compare import Executor
-from ringleaf.study.executors import (
-    in_processes,
-    on_dask,
-    one_by_one,
-)
+from ringleaf.study.executors import in_processes, on_dask, one_by_one
 
 
 def who(wanted: SimulationRequest) -> str:

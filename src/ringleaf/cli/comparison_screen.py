@@ -31,11 +31,7 @@ from ringleaf.cli.simulation_screen import (
     time_left,
 )
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    number,
-    share,
-    value_of,
-)
+from ringleaf.report.measures import number, share, value_of
 from ringleaf.report.results import RunResult
 from ringleaf.simulator.clock import Clock
 from ringleaf.study.compare import Executor

@@ -7,13 +7,9 @@ the one that is typed. Where nothing is offered, the shell offers files.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ringleaf.cli.command import (
-    Command,
-)
+from ringleaf.cli.command import Command
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.parameter import (
-    Parameter,
-)
+from ringleaf.cli.parameter import Parameter
 from ringleaf.cli.registry import COMMANDS, PARENTS, children_of, find
 
 BASH: Final = """\

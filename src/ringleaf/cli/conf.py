@@ -26,11 +26,7 @@ from ringleaf.cli.indentation import compact, mended
 from ringleaf.cli.output import TrimmedConsole, print_json, print_line, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.config.arguments import Argument, Value, find_argument
-from ringleaf.config.conf import (
-    Conf,
-    PluginConf,
-    RefusedConf,
-)
+from ringleaf.config.conf import Conf, PluginConf, RefusedConf
 from ringleaf.config.parameters import PARAMETERS
 from ringleaf.config.reader import read_conf
 from ringleaf.config.vocabulary import ACTIONS, FLAGS

@@ -12,11 +12,7 @@ from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.indentation import GO
 from ringleaf.cli.output import so_many
 from ringleaf.cli.plugins import installed_plugins
-from ringleaf.config.conf import (
-    Conf,
-    RefusedConf,
-    Remark,
-)
+from ringleaf.config.conf import Conf, RefusedConf, Remark
 from ringleaf.config.reader import read_conf
 from ringleaf.simulator import source
 

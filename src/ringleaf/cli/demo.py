@@ -11,30 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.compare import (
-    results_of,
-)
-from ringleaf.cli.comparison_runs import (
-    executor_of,
-    plain_of,
-)
+from ringleaf.cli.compare import results_of
+from ringleaf.cli.comparison_runs import executor_of, plain_of
 from ringleaf.cli.failure import typed
 from ringleaf.cli.file import one_line
 from ringleaf.cli.output import print_json, print_trimmed
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-)
+from ringleaf.cli.simulation_request import SimulationRequest
 from ringleaf.cli.tables import print_tables, print_verdict
 from ringleaf.report import measures
 from ringleaf.report.page import write_report
 from ringleaf.report.results import Results
-from ringleaf.report.verdict import (
-    ONE_SEED,
-    headlines,
-)
-from ringleaf.report.wait_verdict import (
-    in_a_sentence,
-)
+from ringleaf.report.verdict import ONE_SEED, headlines
+from ringleaf.report.wait_verdict import in_a_sentence
 from ringleaf.simulator.sites import SITES
 from ringleaf.simulator.workloads import WORKLOADS
 

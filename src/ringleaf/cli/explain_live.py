@@ -8,10 +8,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from rich.text import Text
 
-from ringleaf.cli.explain_node import (
-    MAX_NAMES,
-    no_node,
-)
+from ringleaf.cli.explain_node import MAX_NAMES, no_node
 from ringleaf.cli.explained_group import (
     ExplainedGroup,
     console_of,
@@ -19,18 +16,9 @@ from ringleaf.cli.explained_group import (
     rules_of,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.live import (
-    ClusterAccess,
-    ask,
-    look_with_lives,
-)
+from ringleaf.cli.live import ClusterAccess, ask, look_with_lives
 from ringleaf.cli.output import print_json, shortened, so_many
-from ringleaf.cli.uncreated import (
-    NONE_LACK,
-    Uncreated,
-    queue_of_job,
-    uncreated_pods,
-)
+from ringleaf.cli.uncreated import NONE_LACK, Uncreated, queue_of_job, uncreated_pods
 from ringleaf.kube.api import Api
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.look import Look, ReadOnlyCache

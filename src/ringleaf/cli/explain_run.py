@@ -25,19 +25,10 @@ from ringleaf.cli.explain_node import (
     print_node,
 )
 from ringleaf.cli.failure import BadUse
-from ringleaf.cli.fault_view import (
-    repair_of,
-)
-from ringleaf.cli.fault_words import (
-    repair_lines,
-)
+from ringleaf.cli.fault_view import repair_of
+from ringleaf.cli.fault_words import repair_lines
 from ringleaf.cli.naming import PeopleConsole
-from ringleaf.cli.output import (
-    plain_amount,
-    print_json,
-    resource_words,
-    shortened,
-)
+from ringleaf.cli.output import plain_amount, print_json, resource_words, shortened
 from ringleaf.cli.plan import PENDING, verdict
 from ringleaf.cli.timeline import reservation_words, run_scenario
 from ringleaf.engine.engine import Engine
@@ -60,9 +51,7 @@ from ringleaf.simulator.outcome import (
     queue_position,
     reservation_plain,
 )
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.run import ScenarioRun
 from ringleaf.simulator.scenario import Scenario
 

@@ -8,35 +8,21 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.explain import (
-    may_start,
-)
-from ringleaf.cli.explain_node import (
-    MAX_NAMES,
-    indented,
-    named,
-)
+from ringleaf.cli.explain import may_start
+from ringleaf.cli.explain_node import MAX_NAMES, indented, named
 from ringleaf.cli.explain_run import (
     JobExplanation,
     explain_node,
     job_explanation,
     print_explanation,
 )
-from ringleaf.cli.fault_view import (
-    repair_of,
-)
-from ringleaf.cli.fault_words import (
-    repair_lines,
-)
-from ringleaf.cli.live import (
-    moment,
-)
+from ringleaf.cli.fault_view import repair_of
+from ringleaf.cli.fault_words import repair_lines
+from ringleaf.cli.live import moment
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.plan import PENDING
 from ringleaf.cli.start_estimate import Start, start_of
-from ringleaf.cli.uncreated import (
-    Uncreated,
-)
+from ringleaf.cli.uncreated import Uncreated
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.gang_state import GangState

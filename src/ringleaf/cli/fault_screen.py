@@ -3,34 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    Group,
-    RenderResult,
-)
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
-from ringleaf.cli.explain_node import (
-    indented,
-)
-from ringleaf.cli.fault_view import (
-    is_of_pod,
-)
-from ringleaf.cli.fault_words import (
-    numbers_words,
-    pod_words,
-    reach_words,
-)
-from ringleaf.cli.live import (
-    moment,
-)
+from ringleaf.cli.explain_node import indented
+from ringleaf.cli.fault_view import is_of_pod
+from ringleaf.cli.fault_words import numbers_words, pod_words, reach_words
+from ringleaf.cli.live import moment
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.cli.plan import new_table
-from ringleaf.kube.lives import (
-    NAME,
-    NAMESPACE,
-)
+from ringleaf.kube.lives import NAME, NAMESPACE
 from ringleaf.report.duration import format_duration
 
 Plain = dict[str, Any]

@@ -10,11 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from ringleaf.actions.delete_faulty import count_pods
-from ringleaf.cli.fault_words import (
-    Plain,
-    pod_words,
-    words_of,
-)
+from ringleaf.cli.fault_words import Plain, pod_words, words_of
 from ringleaf.cli.output import so_many
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import DeletionsKnown, FaultsKnown
@@ -33,9 +29,7 @@ from ringleaf.model.fault import (
 )
 from ringleaf.model.job_labels import FAULT_SCHEDULING
 from ringleaf.policies.faults import next_scope
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 
 
 class FaultView:

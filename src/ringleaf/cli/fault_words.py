@@ -5,11 +5,7 @@ from typing import Any, Final
 
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.engine.engine import Engine
-from ringleaf.model.fault import (
-    Cause,
-    Fault,
-    RestartScope,
-)
+from ringleaf.model.fault import Cause, Fault, RestartScope
 from ringleaf.model.mask import runs_of
 
 Plain = dict[str, Any]

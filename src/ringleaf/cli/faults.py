@@ -3,20 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rich.console import (
-    ConsoleRenderable,
-)
+from rich.console import ConsoleRenderable
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.fault_screen import MAX_NAMES, MAX_ROWS, FaultScreen, Plain
-from ringleaf.cli.fault_view import (
-    FaultView,
-    recall,
-)
-from ringleaf.cli.live import (
-    ClusterAccess,
-    ask,
-)
+from ringleaf.cli.fault_view import FaultView, recall
+from ringleaf.cli.live import ClusterAccess, ask
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened
 from ringleaf.cli.plan import print_about
 from ringleaf.cli.scenario import read_scenarios

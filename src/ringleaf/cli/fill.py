@@ -13,20 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.comparison_runs import (
-    executor_of,
-    run_requests,
-    who,
-)
+from ringleaf.cli.comparison_runs import executor_of, run_requests, who
 from ringleaf.cli.failure import program, warn
 from ringleaf.cli.output import TrimmedConsole, print_json, print_trimmed, progress
-from ringleaf.cli.simulate import (
-    scheduler_of,
-)
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-    trial_of,
-)
+from ringleaf.cli.simulate import scheduler_of
+from ringleaf.cli.simulation_request import SimulationRequest, trial_of
 from ringleaf.cli.tables import marks_of, marks_words
 from ringleaf.report.contest import is_significant
 from ringleaf.report.measures import Better, Measure, share

@@ -10,14 +10,9 @@ from typing import Final
 
 import ringleaf
 from ringleaf.cli import commands
-from ringleaf.cli.command import (
-    HELP,
-    Command,
-)
+from ringleaf.cli.command import HELP, Command
 from ringleaf.cli.failure import BadUse, Interrupted, program, report
-from ringleaf.cli.parameter import (
-    close_to,
-)
+from ringleaf.cli.parameter import close_to
 from ringleaf.cli.registry import COMMANDS, PARENTS, children_of, find, listed
 from ringleaf.cli.usage import commands_of, help_of, overview
 

@@ -9,14 +9,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from ringleaf.cli.marks import (
-    FAULTY,
-    FREE,
-    HELD,
-    JOB_STYLES,
-    PARTLY,
-    packed,
-)
+from ringleaf.cli.marks import FAULTY, FREE, HELD, JOB_STYLES, PARTLY, packed
 from ringleaf.cli.output import so_many
 from ringleaf.explain.netview import (
     LeafRule,

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-from ringleaf.cli.parameter import (
-    Option,
-    Positional,
-)
+from ringleaf.cli.parameter import Option, Positional
 
 if TYPE_CHECKING:
     from ringleaf.cli.leader_election import Candidacy
     from ringleaf.cli.live import ClusterAccess
-    from ringleaf.cli.simulation_request import (
-        SimulationRequest,
-    )
+    from ringleaf.cli.simulation_request import SimulationRequest
 
 COMPARED: Final = "ringleaf,best-fit,first-fit,random"
 """The policies that are compared where none is named."""
@@ -340,9 +335,7 @@ def simulation_request(
     policy: str,
 ) -> "SimulationRequest":
     """What is to be simulated."""
-    from ringleaf.cli.simulation_request import (
-        SimulationRequest,
-    )
+    from ringleaf.cli.simulation_request import SimulationRequest
     from ringleaf.simulator.preset import Knobs
 
     return SimulationRequest(

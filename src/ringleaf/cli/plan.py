@@ -9,16 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.draw import (
-    chip_words,
-    draw,
-    unit_of,
-)
+from ringleaf.cli.draw import chip_words, draw, unit_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.file import one_line
-from ringleaf.cli.marks import (
-    marks,
-)
+from ringleaf.cli.marks import marks
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import counted, print_json, shortened

@@ -17,16 +17,12 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from ringleaf.cli.draw import (
-    draw,
-)
+from ringleaf.cli.draw import draw
 from ringleaf.cli.explain_run import endings_of, help_lines, others_first
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import bytes_of, name_of, one_line
 from ringleaf.cli.live import ClusterAccess, ask, look_with_lives, moment
-from ringleaf.cli.marks import (
-    marks,
-)
+from ringleaf.cli.marks import marks
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, so_many
 from ringleaf.cli.plan import (
@@ -54,9 +50,7 @@ from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import warnings_of
 from ringleaf.simulator.answer import answer
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.source import BadInput, documents
 
 MANIFEST: Final = "a manifest"

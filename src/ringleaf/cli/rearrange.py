@@ -11,9 +11,7 @@ from ringleaf.actions.propose import propose, propose_whole, waiting_jobs
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json, shortened, so_many
-from ringleaf.cli.parameter import (
-    close_to,
-)
+from ringleaf.cli.parameter import close_to
 from ringleaf.cli.plan import new_table, print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
@@ -21,9 +19,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.model.placement import Placement
 from ringleaf.report.duration import format_duration
 from ringleaf.simulator.answer import placement_plain
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 
 Plain = dict[str, Any]
 

@@ -4,11 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ringleaf.cli import commands
-from ringleaf.cli.parameter import (
-    OPTIONS,
-    Option,
-    Parameter,
-)
+from ringleaf.cli.parameter import OPTIONS, Option, Parameter
 from ringleaf.cli.registry import COMMANDS, OLD_NAMES, listed
 from ringleaf.cli.usage import default_of, help_of, spelled
 

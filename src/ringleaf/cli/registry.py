@@ -3,13 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from ringleaf.cli.command import (
-    Command,
-)
+from ringleaf.cli.command import Command
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.parameter import (
-    close_to,
-)
+from ringleaf.cli.parameter import close_to
 
 TRY, ASK, RUN, STUDY, TOOLS = GROUPS = (
     *("Try", "Ask a live cluster", "Run", "Study", "Tools"),

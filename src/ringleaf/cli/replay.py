@@ -14,9 +14,7 @@ from ringleaf.cli.file import STDIN, name_of, one_line
 from ringleaf.cli.output import TrimmedConsole, print_json, progress, so_many
 from ringleaf.cli.plugins import installed_plugins
 from ringleaf.simulator.log import Difference, Plain, Replay, replay
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.words import event_words, instruction_words, of_job
 

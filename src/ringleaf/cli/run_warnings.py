@@ -4,18 +4,10 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-)
+from ringleaf.cli.simulation_request import SimulationRequest
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    value_of,
-)
-from ringleaf.simulator.workloads import (
-    SUITS,
-    USUAL_LOAD,
-    suited,
-)
+from ringleaf.report.measures import value_of
+from ringleaf.simulator.workloads import SUITS, USUAL_LOAD, suited
 
 LEAST_COUNTED: Final = 0.2
 """Share of the time in which jobs come that is counted, at least, without a warning."""

@@ -18,17 +18,10 @@ from ringleaf.baselines.registry import BASELINES, UnknownName, baseline
 from ringleaf.cli.failure import BadUse, report, warn
 from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import TrimmedConsole, print_json, progress
-from ringleaf.cli.run_warnings import (
-    warnings_on,
-)
-from ringleaf.cli.simulation_request import (
-    SimulationRequest,
-    trial_of,
-)
+from ringleaf.cli.run_warnings import warnings_on
+from ringleaf.cli.simulation_request import SimulationRequest, trial_of
 from ringleaf.cli.simulation_screen import SimulationScreen, paced
-from ringleaf.cli.simulation_summary import (
-    print_summary,
-)
+from ringleaf.cli.simulation_summary import print_summary
 from ringleaf.engine.engine import Engine
 from ringleaf.simulator import checkpoint
 from ringleaf.simulator.clock import Clock

@@ -28,11 +28,7 @@ from ringleaf.simulator.sites import with_queues
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.traces import DETECT, read_trace
 from ringleaf.simulator.trial import Site, Trial, Workload
-from ringleaf.simulator.workloads import (
-    USUAL_LOAD,
-    WORKLOADS,
-    workload,
-)
+from ringleaf.simulator.workloads import USUAL_LOAD, WORKLOADS, workload
 
 USUAL_WORKLOAD: Final = "kalos"
 MOST_QUEUES: Final = 3

@@ -7,9 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ringleaf.actions.reserve import soonest_start
-from ringleaf.cli.live import (
-    moment,
-)
+from ringleaf.cli.live import moment
 from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
 from ringleaf.framework.job_state import JobState

@@ -7,22 +7,11 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from ringleaf.cli.fault_view import (
-    recall,
-)
-from ringleaf.cli.fault_words import (
-    summary_of,
-)
-from ringleaf.cli.live import (
-    ClusterAccess,
-    ask,
-)
+from ringleaf.cli.fault_view import recall
+from ringleaf.cli.fault_words import summary_of
+from ringleaf.cli.live import ClusterAccess, ask
 from ringleaf.cli.output import TrimmedConsole, print_json
-from ringleaf.cli.status_screen import (
-    HELD,
-    Plain,
-    StatusScreen,
-)
+from ringleaf.cli.status_screen import HELD, Plain, StatusScreen
 from ringleaf.engine.engine import Engine
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube.answers import Answer
@@ -40,10 +29,7 @@ from ringleaf.model.mask import full_mask
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.report.duration import format_duration
 from ringleaf.simulator.outcome import queue_plain
-from ringleaf.simulator.plain import (
-    amounts,
-    whole,
-)
+from ringleaf.simulator.plain import amounts, whole
 from ringleaf.simulator.records import plain_of
 
 NOT_FOUND, NOT_ALLOWED = 404, 403

@@ -8,9 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.live import (
-    moment,
-)
+from ringleaf.cli.live import moment
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.cli.plan import new_table
 from ringleaf.framework.idle_budget import Outcome

@@ -10,14 +10,10 @@ from rich.text import Text
 from ringleaf.cli.output import print_trimmed
 from ringleaf.report import measures
 from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
-from ringleaf.report.losses import (
-    alike,
-)
+from ringleaf.report.losses import alike
 from ringleaf.report.measures import Measure
 from ringleaf.report.results import Estimate, Results
-from ringleaf.report.wait_verdict import (
-    left_out,
-)
+from ringleaf.report.wait_verdict import left_out
 
 PAD: Final = 2
 """Columns between columns."""

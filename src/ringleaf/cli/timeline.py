@@ -8,13 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.draw import (
-    chip_words,
-    draw,
-)
-from ringleaf.cli.marks import (
-    marks,
-)
+from ringleaf.cli.draw import chip_words, draw
+from ringleaf.cli.marks import marks
 from ringleaf.cli.netdraw import Focus, draw_network, superpods_by_node
 from ringleaf.cli.output import progress, shortened
 from ringleaf.cli.plan import (

@@ -8,17 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ringleaf.cli.draw import chip_words
-from ringleaf.cli.output import (
-    print_line,
-    so_many,
-)
+from ringleaf.cli.output import print_line, so_many
 from ringleaf.model.placement import LeafState
-from ringleaf.model.topology import (
-    Server,
-    Switch,
-    Topology,
-    seats,
-)
+from ringleaf.model.topology import Server, Switch, Topology, seats
 
 MAX_LEAVES: Final = 32
 """Leaves drawn at most."""

@@ -11,20 +11,9 @@ from msgspec import Struct
 
 from ringleaf.cli.failure import program
 from ringleaf.cli.file import bytes_of, name_of, one_line
-from ringleaf.cli.output import (
-    progress,
-    shortened,
-)
-from ringleaf.kube.topology import (
-    MAX_NAME,
-    BadTopology,
-    read_topology,
-)
-from ringleaf.model.topology import (
-    Topology,
-    quoted,
-    topology_of,
-)
+from ringleaf.cli.output import progress, shortened
+from ringleaf.kube.topology import MAX_NAME, BadTopology, read_topology
+from ringleaf.model.topology import Topology, quoted, topology_of
 from ringleaf.simulator import source
 from ringleaf.simulator.traces import apart_hint
 

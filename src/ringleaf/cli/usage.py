@@ -5,15 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Final
 
-from ringleaf.cli.command import (
-    Command,
-)
+from ringleaf.cli.command import Command
 from ringleaf.cli.failure import program
-from ringleaf.cli.parameter import (
-    OPTIONS,
-    Option,
-    Parameter,
-)
+from ringleaf.cli.parameter import OPTIONS, Option, Parameter
 
 WIDTH: Final = 80
 LEAST_WIDTH: Final = 50

@@ -21,13 +21,8 @@ from rich.text import Text
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import ClusterAccess
-from ringleaf.cli.status import (
-    Lead,
-    status_of,
-)
-from ringleaf.cli.status_screen import (
-    StatusScreen,
-)
+from ringleaf.cli.status import Lead, status_of
+from ringleaf.cli.status_screen import StatusScreen
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.kube.api import Api, Unreachable

@@ -7,13 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    Better,
-    Measure,
-    MeasureTable,
-    measure_of,
-    share,
-)
+from ringleaf.report.measures import Better, Measure, MeasureTable, measure_of, share
 from ringleaf.report.results import Estimate
 
 LEAST_SHARE: Final = 0.005

@@ -12,13 +12,7 @@ import numpy as np
 from ringleaf.report import chart
 from ringleaf.report.contest import Contest
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    Measure,
-    MeasureTable,
-    number,
-    share,
-    value_of,
-)
+from ringleaf.report.measures import Measure, MeasureTable, number, share, value_of
 from ringleaf.report.results import Estimate, Results, RunResult
 from ringleaf.simulator.metrics import SERIES
 

@@ -11,13 +11,7 @@ from ringleaf.report.contest import (
     is_relevant,
     is_sure,
 )
-from ringleaf.report.measures import (
-    Better,
-    Measure,
-    MeasureTable,
-    listed,
-    tick,
-)
+from ringleaf.report.measures import Better, Measure, MeasureTable, listed, tick
 from ringleaf.report.results import Estimate, Results
 
 FAR: Final = 0.1

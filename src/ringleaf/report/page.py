@@ -15,18 +15,11 @@ from typing import Any, Final
 from ringleaf.report import figures
 from ringleaf.report.chart import axis_of
 from ringleaf.report.duration import format_duration
-from ringleaf.report.measures import (
-    NONE,
-    MeasureTable,
-    listed,
-    share,
-)
+from ringleaf.report.measures import NONE, MeasureTable, listed, share
 from ringleaf.report.results import Results, RunResult
 from ringleaf.report.scene import films_of
 from ringleaf.report.table import table_of
-from ringleaf.report.verdict import (
-    summary,
-)
+from ringleaf.report.verdict import summary
 from ringleaf.report.verdict_section import (
     MOST_LINES,
     contests,

@@ -14,12 +14,7 @@ import numpy as np
 from ringleaf.report import chart
 from ringleaf.report.duration import DAY_S, HOUR_S, MINUTE_S
 from ringleaf.report.figures import SIZES, spreads
-from ringleaf.report.measures import (
-    MeasureTable,
-    number,
-    share,
-    tick,
-)
+from ringleaf.report.measures import MeasureTable, number, share, tick
 from ringleaf.report.results import Estimate, Results
 from ringleaf.report.verdict import summary
 from ringleaf.simulator.metrics import SERIES

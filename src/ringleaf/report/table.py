@@ -5,9 +5,7 @@ from html import escape
 from typing import Final
 
 from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
-from ringleaf.report.losses import (
-    alike,
-)
+from ringleaf.report.losses import alike
 from ringleaf.report.measures import (
     NONE,
     Better,
@@ -20,9 +18,7 @@ from ringleaf.report.measures import (
     tick,
 )
 from ringleaf.report.results import Estimate, ResourceBound, Results
-from ringleaf.report.wait_verdict import (
-    has_one_seed,
-)
+from ringleaf.report.wait_verdict import has_one_seed
 
 MOST_COLUMNS: Final = 7
 """Policies that stand side by side; more of them flow below each measure."""

@@ -14,12 +14,7 @@ from ringleaf.report.contest import (
     is_sure,
 )
 from ringleaf.report.duration import format_duration
-from ringleaf.report.losses import (
-    ALIKE,
-    alike,
-    other_policies,
-    telling,
-)
+from ringleaf.report.losses import ALIKE, alike, other_policies, telling
 from ringleaf.report.measures import (
     Better,
     Measure,

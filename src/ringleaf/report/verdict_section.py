@@ -27,17 +27,8 @@ from ringleaf.report.measures import (
 )
 from ringleaf.report.results import Results
 from ringleaf.report.unstarted import unstarted
-from ringleaf.report.verdict import (
-    MAIN,
-    VerdictSentence,
-    findings,
-    side_of,
-)
-from ringleaf.report.wait_verdict import (
-    has_one_seed,
-    how_counted,
-    notes_on,
-)
+from ringleaf.report.verdict import MAIN, VerdictSentence, findings, side_of
+from ringleaf.report.wait_verdict import has_one_seed, how_counted, notes_on
 
 COLOURS: Final = 8
 """Colours of policies; the ninth has the first again, with other dashes."""

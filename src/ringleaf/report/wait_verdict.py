@@ -10,18 +10,8 @@ from ringleaf.report.contest import (
     relative,
 )
 from ringleaf.report.duration import format_duration
-from ringleaf.report.losses import (
-    ALIKE,
-    SIGNIFICANT,
-    not_compared,
-    other_policies,
-)
-from ringleaf.report.measures import (
-    Measure,
-    MeasureTable,
-    listed,
-    measure_of,
-)
+from ringleaf.report.losses import ALIKE, SIGNIFICANT, not_compared, other_policies
+from ringleaf.report.measures import Measure, MeasureTable, listed, measure_of
 from ringleaf.report.results import Results
 from ringleaf.report.unstarted import unstarted_words
 

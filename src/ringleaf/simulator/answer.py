@@ -27,9 +27,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.uplinks import NOWHERE
 from ringleaf.policies.annotations import pod_annotations
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.records import plain_of
 from ringleaf.simulator.scenario import Scenario
 

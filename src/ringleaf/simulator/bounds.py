@@ -17,9 +17,7 @@ from msgspec.structs import asdict
 
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
-from ringleaf.simulator.job_run import (
-    chips_of_job,
-)
+from ringleaf.simulator.job_run import chips_of_job
 from ringleaf.simulator.trial import JobSpec, Site, Workload
 
 WARM_UP: Final = 0.2

@@ -9,9 +9,7 @@ from ringleaf.model.spelling import did_you_mean
 from ringleaf.policies.counting import some_of
 from ringleaf.policies.products import find_product, similar_product
 from ringleaf.simulator.source import BadInput, brief
-from ringleaf.simulator.wanted import (
-    WANTED,
-)
+from ringleaf.simulator.wanted import WANTED
 
 MAX_NAME: Final = 253
 MAX_RANKS: Final = 8

@@ -28,9 +28,7 @@ from ringleaf.simulator.format import (
     TolerationEntry,
 )
 from ringleaf.simulator.source import BadInput, brief
-from ringleaf.simulator.wanted import (
-    ELEMENT_WANTED,
-)
+from ringleaf.simulator.wanted import ELEMENT_WANTED
 
 _QUANTITY: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,3}))?([A-Za-z]{0,2})")
 _UNITS: Final[Mapping[str, int]] = {

@@ -31,9 +31,7 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.checks import MAX_NAME
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.records import placement
 
 Plain = dict[str, Any]

@@ -32,13 +32,7 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.model.cluster import Node
-from ringleaf.model.fault import (
-    Deletion,
-    FaultMode,
-    Recovery,
-    RestartScope,
-    SubHealth,
-)
+from ringleaf.model.fault import Deletion, FaultMode, Recovery, RestartScope, SubHealth
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.job_labels import FAULT_SCHEDULING, TOR_AFFINITY
 from ringleaf.model.mask import chips_of, full_mask
@@ -48,21 +42,9 @@ from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.run_time import RunTime, base_name
 from ringleaf.model.uplinks import Leaf
 from ringleaf.policies.defaults import without_defaults
-from ringleaf.simulator.encode_demand import (
-    demand,
-)
-from ringleaf.simulator.encode_rules import (
-    configuration,
-    queue,
-    settings,
-)
-from ringleaf.simulator.plain import (
-    Plain,
-    amounts,
-    times,
-    whole,
-    without_nothing,
-)
+from ringleaf.simulator.encode_demand import demand
+from ringleaf.simulator.encode_rules import configuration, queue, settings
+from ringleaf.simulator.plain import Plain, amounts, times, whole, without_nothing
 from ringleaf.simulator.records import placement, plain_of
 from ringleaf.simulator.running_jobs import CROSSED_BY
 

@@ -10,11 +10,7 @@ from ringleaf.model.demand import (
     Spread,
     Toleration,
 )
-from ringleaf.simulator.plain import (
-    Plain,
-    amounts,
-    without_nothing,
-)
+from ringleaf.simulator.plain import Plain, amounts, without_nothing
 
 
 def demand(value: Demand) -> Plain:

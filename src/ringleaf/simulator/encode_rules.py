@@ -3,12 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ringleaf.config.arguments import (
-    Argument,
-    ArgumentKind,
-    Value,
-    find_argument,
-)
+from ringleaf.config.arguments import Argument, ArgumentKind, Value, find_argument
 from ringleaf.config.conf import Conf, PluginConf
 from ringleaf.config.parameters import INIT_PARAMS, PARAMETERS
 from ringleaf.config.vocabulary import ACTIONS
@@ -20,11 +15,7 @@ from ringleaf.model.settings import (
     Settings,
     SwitchMode,
 )
-from ringleaf.simulator.plain import (
-    Plain,
-    amounts,
-    without_nothing,
-)
+from ringleaf.simulator.plain import Plain, amounts, without_nothing
 
 
 def queue(value: Queue) -> Plain:

@@ -6,9 +6,7 @@ from ringleaf.config.conf import NO_OTHERS, Others
 from ringleaf.model.cluster import Node
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
-from ringleaf.simulator.format import (
-    SettingsEntry,
-)
+from ringleaf.simulator.format import SettingsEntry
 
 
 class EventContext(Struct):

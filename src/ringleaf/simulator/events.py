@@ -39,15 +39,8 @@ from ringleaf.model.cluster import Node
 from ringleaf.model.fault import Cause, Deletion, PodFault, RestartScope
 from ringleaf.model.job import Job, Previous
 from ringleaf.model.placement import LeafAnnotation, Placement
-from ringleaf.simulator.checks import (
-    good_chips,
-    good_name,
-    rank_words,
-    unknown_node,
-)
-from ringleaf.simulator.event_context import (
-    EventContext,
-)
+from ringleaf.simulator.checks import good_chips, good_name, rank_words, unknown_node
+from ringleaf.simulator.event_context import EventContext
 from ringleaf.simulator.format import (
     OF_PODS,
     AilmentEntry,
@@ -77,9 +70,7 @@ from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.running_jobs import placed_at
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.trial import TimedEvent
-from ringleaf.simulator.wanted import (
-    wanted_at,
-)
+from ringleaf.simulator.wanted import wanted_at
 
 
 def read_then(

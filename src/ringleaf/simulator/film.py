@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.job_run import (
-    chips_of_job,
-)
+from ringleaf.simulator.job_run import chips_of_job
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 
 MOST_STILLS: Final = 240

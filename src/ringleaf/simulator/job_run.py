@@ -7,9 +7,7 @@ from msgspec import Struct
 
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.trial import (
-    JobSpec,
-)
+from ringleaf.simulator.trial import JobSpec
 
 Pods = Mapping[int, Placement]
 

@@ -14,18 +14,10 @@ from ringleaf.model.run_time import Origin, RunTime, base_name
 from ringleaf.policies.products import NO_NPU
 from ringleaf.simulator.checks import good_name, known_product, rank_words
 from ringleaf.simulator.demands import demand_of
-from ringleaf.simulator.format import (
-    JobEntry,
-    PodEntry,
-    RoleEntry,
-    RunTimeEntry,
-)
+from ringleaf.simulator.format import JobEntry, PodEntry, RoleEntry, RunTimeEntry
 from ringleaf.simulator.running_jobs import schema_of
 from ringleaf.simulator.source import BadInput, brief
-from ringleaf.simulator.wanted import (
-    WANTED,
-    wanted_at,
-)
+from ringleaf.simulator.wanted import WANTED, wanted_at
 
 _NO_PODS: Final = PodEntry()
 _OF_ROLES: Final = ("chips", "replicas", "rank-index")

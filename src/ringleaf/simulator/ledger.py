@@ -8,9 +8,7 @@ from typing import Any, Final, TextIO
 
 from ringleaf.framework.instruction import Instruction, Report, Verdict
 from ringleaf.model.placement import Placement
-from ringleaf.simulator.job_run import (
-    chips_of_job,
-)
+from ringleaf.simulator.job_run import chips_of_job
 from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 

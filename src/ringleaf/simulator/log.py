@@ -28,27 +28,15 @@ from ringleaf.model.queue import Queue
 from ringleaf.model.uplinks import Leaf
 from ringleaf.simulator import encode, encode_rules
 from ringleaf.simulator.answer import instruction_plain
-from ringleaf.simulator.event_context import (
-    EventContext,
-)
-from ringleaf.simulator.events import (
-    EventReader,
-)
+from ringleaf.simulator.event_context import EventContext
+from ringleaf.simulator.events import EventReader
 from ringleaf.simulator.fault import read
-from ringleaf.simulator.format import (
-    LogEntry,
-    SettingsEntry,
-    StepEntry,
-)
+from ringleaf.simulator.format import LogEntry, SettingsEntry, StepEntry
 from ringleaf.simulator.nodes import leaves_of, node_groups, nodes_of
-from ringleaf.simulator.plain import (
-    whole,
-)
+from ringleaf.simulator.plain import whole
 from ringleaf.simulator.rules import conf_of, queue_of
 from ringleaf.simulator.source import MAX_BYTES, BadInput
-from ringleaf.simulator.wanted import (
-    wanted_at,
-)
+from ringleaf.simulator.wanted import wanted_at
 
 Plain = dict[str, Any]
 

@@ -23,10 +23,7 @@ from ringleaf.model.uplinks import NOWHERE
 from ringleaf.plugins.proportion import Proportion
 from ringleaf.simulator import encode
 from ringleaf.simulator.answer import answer, placement_plain
-from ringleaf.simulator.plain import (
-    amounts,
-    whole,
-)
+from ringleaf.simulator.plain import amounts, whole
 from ringleaf.simulator.run import ScenarioRun
 
 Plain = dict[str, Any]

@@ -6,13 +6,7 @@ from typing import Final, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ringleaf.config.conf import (
-    NO_OTHERS,
-    Conf,
-    Others,
-    RefusedConf,
-    Remark,
-)
+from ringleaf.config.conf import NO_OTHERS, Conf, Others, RefusedConf, Remark
 from ringleaf.config.reader import read_conf
 from ringleaf.model.fault import FaultMode
 from ringleaf.model.queue import Queue
@@ -20,14 +14,9 @@ from ringleaf.model.settings import RepairSettings, Settings, SwitchMode
 from ringleaf.simulator.checks import good_name
 from ringleaf.simulator.demands import resources_of
 from ringleaf.simulator.fault import written
-from ringleaf.simulator.format import (
-    QueueEntry,
-    SettingsEntry,
-)
+from ringleaf.simulator.format import QueueEntry, SettingsEntry
 from ringleaf.simulator.source import BadInput, brief, documents
-from ringleaf.simulator.wanted import (
-    WANTED,
-)
+from ringleaf.simulator.wanted import WANTED
 
 MAX_HINT: Final = 120
 """Characters of a hint of a configuration; some name everything that may be said."""

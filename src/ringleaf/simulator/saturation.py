@@ -21,9 +21,7 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.simulator.bounds import WARM_UP, chips_at_least
-from ringleaf.simulator.job_run import (
-    chips_of_job,
-)
+from ringleaf.simulator.job_run import chips_of_job
 from ringleaf.simulator.metrics.leaves import cap_of
 from ringleaf.simulator.optimum import LeafCapacity
 from ringleaf.simulator.relaxation import Ask, largest_sum, most_by_rule

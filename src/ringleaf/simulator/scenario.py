@@ -32,18 +32,9 @@ from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.repair import survivors
 from ringleaf.policies.validation import is_legal
 from ringleaf.simulator.changes import completed
-from ringleaf.simulator.event_context import (
-    EventContext,
-)
-from ringleaf.simulator.events import (
-    read_then,
-)
-from ringleaf.simulator.format import (
-    JobEntry,
-    RoleEntry,
-    RunningEntry,
-    ScenarioEntry,
-)
+from ringleaf.simulator.event_context import EventContext
+from ringleaf.simulator.events import read_then
+from ringleaf.simulator.format import JobEntry, RoleEntry, RunningEntry, ScenarioEntry
 from ringleaf.simulator.jobs import job_of
 from ringleaf.simulator.nodes import (
     NodeGroup,
@@ -57,9 +48,7 @@ from ringleaf.simulator.rules import conf_of, queues_of, settings_of
 from ringleaf.simulator.running_jobs import Stands, Tenants, read_tenants
 from ringleaf.simulator.source import BadInput, brief, documents
 from ringleaf.simulator.trial import TimedEvent
-from ringleaf.simulator.wanted import (
-    read_entry,
-)
+from ringleaf.simulator.wanted import read_entry
 
 RUN_ONLY: Final = (
     *("queue", "priority", "estimate-seconds", "preemptable", "preempts"),

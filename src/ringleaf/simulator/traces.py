@@ -25,11 +25,7 @@ from ringleaf.simulator.batch import Batch, workload_of
 from ringleaf.simulator.preset import USUAL, Knobs, check, stream
 from ringleaf.simulator.shapes import Ints, JobShaper, Reals, product_nodes
 from ringleaf.simulator.source import BadInput, brief, brief_text
-from ringleaf.simulator.swf import (
-    swf_about,
-    swf_rows,
-    take_swf,
-)
+from ringleaf.simulator.swf import swf_about, swf_rows, take_swf
 from ringleaf.simulator.trace_values import (
     BadRow,
     Log,

@@ -4,10 +4,7 @@ from typing import Annotated
 
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.options import Json, LiveOptions, Namespace, Watch
-from ringleaf.cli.parameter import (
-    Option,
-    given,
-)
+from ringleaf.cli.parameter import Option, given
 from ringleaf.cli.registry import ASK, command
 
 NO_LIVE = LiveOptions()

@@ -13,11 +13,7 @@ from ringleaf.cli.options import (
     LeaseNamespace,
     candidacy,
 )
-from ringleaf.cli.parameter import (
-    Option,
-    either,
-    given,
-)
+from ringleaf.cli.parameter import Option, either, given
 from ringleaf.cli.registry import RUN, command
 
 if TYPE_CHECKING:

@@ -18,11 +18,7 @@ from ringleaf.cli.options import (
     known_workloads,
     simulation_request,
 )
-from ringleaf.cli.parameter import (
-    Option,
-    Positional,
-    given,
-)
+from ringleaf.cli.parameter import Option, Positional, given
 from ringleaf.cli.registry import STUDY, TRY, command
 
 if TYPE_CHECKING:

@@ -5,10 +5,7 @@ from typing import Annotated, NamedTuple
 
 from ringleaf.cli.failure import BadUse, program
 from ringleaf.cli.options import Json
-from ringleaf.cli.parameter import (
-    Option,
-    Positional,
-)
+from ringleaf.cli.parameter import Option, Positional
 from ringleaf.cli.registry import COMMANDS, TOOLS, command
 
 TopologyFile = Annotated[
@@ -69,12 +66,8 @@ def topology_check(
 
     Exit status 0 when there are no problems (there may be warnings), else 1.
     """
-    from ringleaf.cli.topology import (
-        check_file,
-    )
-    from ringleaf.cli.topology_file import (
-        TopologyColumns,
-    )
+    from ringleaf.cli.topology import check_file
+    from ringleaf.cli.topology_file import TopologyColumns
 
     return check_file(file, TopologyColumns(*table), as_json=json)
 
@@ -97,12 +90,8 @@ def topology_draw(
 
     A topology with problems is drawn as far as possible; topology check lists them.
     """
-    from ringleaf.cli.topology import (
-        draw_file,
-    )
-    from ringleaf.cli.topology_file import (
-        TopologyColumns,
-    )
+    from ringleaf.cli.topology import draw_file
+    from ringleaf.cli.topology_file import TopologyColumns
 
     return draw_file(file, TopologyColumns(*table), svg)
 
@@ -142,12 +131,8 @@ def topology_convert(
     Exit status 1 when the topology has problems. They go to standard error, and no
     topology is printed.
     """
-    from ringleaf.cli.topology import (
-        convert_file,
-    )
-    from ringleaf.cli.topology_file import (
-        TopologyColumns,
-    )
+    from ringleaf.cli.topology import convert_file
+    from ringleaf.cli.topology_file import TopologyColumns
 
     return convert_file(file, to.value, TopologyColumns(*table), product, leaf_size)
 

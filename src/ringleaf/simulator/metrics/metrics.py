@@ -27,20 +27,12 @@ from ringleaf.simulator.metrics.leaves import GANGS, Room, Spine, cap_of
 from ringleaf.simulator.metrics.series import Series
 from ringleaf.simulator.metrics.superpods import SuperPods
 from ringleaf.simulator.metrics.tally import Areas, Floats, share
-from ringleaf.simulator.metrics.wait_causes import (
-    WAIT_CAUSES,
-    WaitCauses,
-    shares,
-)
+from ringleaf.simulator.metrics.wait_causes import WAIT_CAUSES, WaitCauses, shares
 from ringleaf.simulator.metrics.waits import Waits
 from ringleaf.simulator.metrics.wiring import Mix, most_in_pods, typical_mixes
 from ringleaf.simulator.optimum import LeafCapacity, best_placement
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
-from ringleaf.simulator.uplinks import (
-    COMMUNICATION,
-    WORST_COMMUNICATION,
-    Uplinks,
-)
+from ringleaf.simulator.uplinks import COMMUNICATION, WORST_COMMUNICATION, Uplinks
 
 WARM_UP: Final = 0.2
 """The part of all arrivals that come before anything is counted."""
