@@ -218,7 +218,7 @@ class Actor:
         self.write_reports()
 
     def recover_node(self, node: str) -> None:
-        """Let the node daemon report the node as well."""
+        """Let the node daemon report the node as healthy."""
         self.fail_node(node, "Healthy")
 
     def fail_switch(
@@ -229,7 +229,7 @@ class Actor:
             site.health.switch_status, site.health.switch_level = status, level
 
     def recover_switch(self, node: str) -> None:
-        """Let the node's own switches be reported as well."""
+        """Let the node's own switches be reported as healthy."""
         self.fail_switch(node, "Healthy")
 
     def refuse_pods(self, node: str, *, refuses: bool = True) -> None:
@@ -331,7 +331,7 @@ class Actor:
         return self._list_pods()[0] if self._threads else ()
 
     def _see(self, *pods: AssignedPod) -> None:
-        """Take note of bound pods; those not served yet come to their worker."""
+        """Record bound pods, and queue those that are not served yet."""
         for pod in [pod for pod in pods if self._note(pod)]:
             node = pod.spec.node_name
             queue = self._queues[hash(node) % len(self._queues)]

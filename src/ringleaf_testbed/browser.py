@@ -137,7 +137,7 @@ class Tab:
         self.errors: list[str] = []
 
     def attached(self) -> Self:
-        """This page, in a new tab."""
+        """The page in a new tab."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = answer["sessionId"]
@@ -183,7 +183,7 @@ class Tab:
         self.wait(lambda: "Page.loadEventFired" in self._happened, f"{url} to load")
 
     def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the page has
-        """What *script* comes to on the page, as plain values."""
+        """The result of *script* on the page, as plain values."""
         answer = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )

@@ -71,7 +71,7 @@ COMPILING: Final = ("-trimpath", "-gcflags=all=-dwarf=false")
 
 
 def missing_commands(names: Iterable[str] = COMMANDS) -> list[Binary]:
-    """Those of the commands *names* that are not there."""
+    """The commands of *names* that are missing."""
     return [COMMANDS[name] for name in names if find_command(name) is None]
 
 

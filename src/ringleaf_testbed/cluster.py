@@ -186,7 +186,7 @@ class Testbed:
         return done.stdout
 
     def start(self, name: str, *arguments: str, binary: Path | None = None) -> Child:
-        """Start a component beside the API server and wait until it is well.
+        """Start a component beside the API server and wait until it is healthy.
 
         *arguments* come last on its command line, so they win over those it has;
         *binary* takes the place of its own.

@@ -1,4 +1,4 @@
-"""A small Ascend cluster on this machine, scheduled by Ringleaf, to play with."""
+"""``ringleaf dev``: a small simulated Ascend cluster, scheduled by Ringleaf."""
 
 import os
 import secrets

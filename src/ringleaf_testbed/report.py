@@ -73,7 +73,7 @@ def is_network_unhealthy(fault: ChipFault) -> bool:
 
 
 class MachineHealth(Struct):
-    """What is wrong with one machine; the actor changes it as it is told to."""
+    """The faults of one machine."""
 
     faults: dict[int, ChipFault]
     node_status: str = "Healthy"

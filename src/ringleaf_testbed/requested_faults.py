@@ -1,4 +1,4 @@
-"""Breaks nodes that carry an annotation which says so, and mends them after it.
+"""Breaks parts of nodes as an annotation on them requests, and repairs them after.
 
 So users of the testbed need nothing but kubectl.
 """
@@ -58,7 +58,7 @@ def requested_faults(text: str, chips: int) -> RequestedFaults | None:
 
 
 class Breaker:
-    """Compares what nodes say with what is broken, whenever it is told to look."""
+    """Breaks and repairs parts of nodes until they match the annotations."""
 
     def __init__(self, actor: Actor, say: Callable[[str], None]) -> None:
         """Break machines of *actor*, and *say* in a line what is done."""
@@ -81,7 +81,7 @@ class Breaker:
                     self._said[name] = text
 
     def _change(self, name: str, text: str) -> str:
-        """Break and mend what *text* says of a node, and tell it."""
+        """Break and repair the parts of a node that *text* names, and report it."""
         chips = self._actor.chips_of(name)
         if not chips:
             return f"node {name!r} has no chips; nothing of it is broken"

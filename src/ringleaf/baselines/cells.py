@@ -43,7 +43,7 @@ class Split:
     """Chips of the ring that is split already and has fewest to spare."""
 
     def room(self, request: Request, usable: Masks) -> Ints:
-        """As many pods as the rule serves."""
+        """The number of pods that the rule can serve."""
         return TIGHT.room(request, usable)
 
     def taken(self, request: Request, usable: int) -> int:

@@ -48,7 +48,7 @@ class Loose:
     """Any free chips of a node."""
 
     def room(self, request: Request, usable: Masks) -> Ints:
-        """As many pods as there are chips for."""
+        """The number of pods that there are chips for."""
         return np.bitwise_count(usable).astype(np.int64) // request.row.asked
 
     def taken(self, request: Request, usable: int) -> int:
@@ -82,7 +82,7 @@ class Tight:
     """Chips that the product's rule allows together."""
 
     def room(self, request: Request, usable: Masks) -> Ints:
-        """As many pods as the rule serves one after the other."""
+        """The number of pods that the rule can serve one after the other."""
         if request.product.chips <= TABLE_CHIPS:
             return rooms_of(request.row, request.product.chips)[usable]
         masks, which = np.unique(usable, return_inverse=True)
@@ -136,7 +136,7 @@ class FittingNodes(Struct, frozen=True):
         return self.cluster.leaf[self.nodes]
 
     def only(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> "FittingNodes":
-        """The same with some of the nodes."""
+        """These nodes without those that are not selected."""
         return replace(
             self,
             nodes=self.nodes[where],

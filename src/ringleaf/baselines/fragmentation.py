@@ -86,7 +86,7 @@ class Careful:
         self._tables: dict[Row, tuple[Masks, NDArray[np.float64]]] = {}
 
     def room(self, request: Request, usable: Masks) -> Ints:
-        """As many pods as the rule serves."""
+        """The number of pods that the rule can serve."""
         return TIGHT.room(request, usable)
 
     def taken(self, request: Request, usable: int) -> int:

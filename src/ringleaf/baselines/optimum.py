@@ -72,7 +72,7 @@ class Leaves(Struct, frozen=True):
     crossed: Flags
 
     def after(self, taken: Taken) -> "Leaves":
-        """The same without what a job has taken."""
+        """The leaves after a job has taken its nodes."""
         free, crossed = self.free.copy(), self.crossed.copy()
         for leaf, count in taken:
             free[leaf] -= count
@@ -261,7 +261,7 @@ class Optimum:
         self._plans: dict[str, Taken] = {}
 
     def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
-        """Places for so many pods of *job*: as planned, else as well as can be."""
+        """Places for so many pods of *job*: as planned, else the tightest."""
         if not (floor.cluster.leaves and _is_whole(job)):
             return alone(floor, pods)
         table = ground_under(floor)
@@ -339,7 +339,7 @@ class Optimum:
 
 
 def _is_whole(job: Job) -> bool:
-    """Whether *job* is a gang of whole nodes that comes anew."""
+    """Whether *job* is a new gang of whole nodes."""
     plain = not job.roles and job.previous is None and not job.is_elastic
     return plain and job.chips == job.product.chips
 

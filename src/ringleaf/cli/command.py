@@ -213,7 +213,7 @@ def _nested(
         if len(path) == 1:
             values[path[0]] = value
     for name in inspect.signature(function).parameters:
-        if hasattr(hints[name], "fields_of"):
+        if hasattr(hints[name], "_fields"):
             own = {path[1]: v for path, v in found.items() if path[0] == name}
             values[name] = hints[name](**own)
     return values

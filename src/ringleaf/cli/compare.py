@@ -130,7 +130,7 @@ def compare_policies(
 
 
 def _check_targets(out: str | None, report: str | None, plots: str | None) -> None:
-    """Refuse what cannot be written before anything is played."""
+    """Refuse targets that cannot be written, before the first run."""
     if plots is not None and find_spec("matplotlib") is None:
         raise BadUse(
             "--plots needs matplotlib, which is not installed; "

@@ -1,4 +1,4 @@
-"""The runs of a comparison: what each is asked for, and how it is played."""
+"""The runs of a comparison: the request of each, and how it is simulated."""
 
 import os
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def run_requests(
 
 
 def executor_of(workers: int | None, dask: str | None = None) -> Executor:
-    """Return what plays the runs: processes, or the workers of a Dask cluster."""
+    """Return the executor of the runs: processes, or the workers of a Dask cluster."""
     if dask is not None:
         if workers is not None:
             raise BadUse("--workers and --dask exclude each other; hint: leave one")
@@ -100,7 +100,7 @@ def _cores() -> int:
 
 
 def run(asked: RunRequest, told: str | None = None) -> RunResult:
-    """Play a run to its end; nothing is printed, but *told* hears how it stands."""
+    """Simulate a run to its end without printing; write its progress to *told*."""
     wanted = asked.wanted
     with redirect_stderr(StringIO()):
         trial = trial_of(wanted)

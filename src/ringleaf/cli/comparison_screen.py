@@ -51,7 +51,7 @@ SHARED_LINKS: Final = "where several gangs share links"
 
 
 def play_telling(clock: Clock, told: Path | None) -> None:
-    """Play a run to its end, and leave word in *told* of how it stands.
+    """Simulate a run to its end, and write its progress to the folder *told*.
 
     On another machine the folder is missing, and nothing is written.
     """
@@ -116,7 +116,7 @@ class ComparisonScreen:
 
     @property
     def folder(self) -> str | None:
-        """Where runs leave word, if anybody looks."""
+        """The folder where runs write their progress, if a screen shows it."""
         return None if self._folder is None else self._folder.name
 
     @property

@@ -64,7 +64,7 @@ def script_of(shell: str) -> str:
 
 
 def answer(words: Sequence[str]) -> str:
-    """What a script is told: ``SHELL WORD...`` -> a line for each word on offer."""
+    """The answer to a completion script: ``SHELL WORD...`` -> a line per candidate."""
     shell, *typed = words or ["bash"]
     return "".join(
         f"{_line(shell, word, about)}\n" for word, about in offers(typed or [""])

@@ -1,4 +1,4 @@
-"""``ringleaf check-conf``: a scheduler configuration, checked, explained and mended."""
+"""``ringleaf check-conf``: checks, explains and repairs a scheduler configuration."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,7 +56,7 @@ def check_file(file: str, *, as_json: bool) -> int:
 
 
 def fix_file(file: str, output: str | None, *, as_json: bool) -> int:
-    """Write a configuration with its indentation mended; the exit status.
+    """Write a configuration with its indentation repaired; the exit status.
 
     To standard output, or to *output*, which must not be there. What was
     mended and what else is wrong goes to standard error. A configuration with problems
@@ -219,7 +219,7 @@ def _shown(value: Value) -> str:
 
 
 def _parameters(conf: Conf) -> RenderableType:
-    """Those that count, line by line; the others have a warning where they are set."""
+    """The parameters in effect, line by line; the others have a warning."""
     rows = []
     for key, argument in PARAMETERS.items():
         value, default = conf.parameters[key], _default(argument)

@@ -177,7 +177,7 @@ def remark_lines(read: Source, remarks: Iterable[Remark]) -> list[str]:
 
 
 def _line_of(read: Source, remark: Remark) -> int:
-    """The line that a remark is about; 0 where none can be told."""
+    """The line that a remark is about; 0 if it is not known."""
     if read.node is None or not remark.path:
         return 0
     return int(_steps(read.node, remark.path)[-1].start_mark.line) + 1

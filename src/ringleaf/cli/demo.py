@@ -68,7 +68,7 @@ SCHEDULERS: Final = (
 
 
 def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
-    """Play it, write the report to the folder *out*, say what it comes to."""
+    """Run the demo, write the report to the folder *out*, and print the results."""
     wanted = WANTED if jobs is None else replace(WANTED, jobs=jobs)
     console = Console(highlight=False)
     if not as_json:
@@ -129,7 +129,7 @@ def _show(
 
 
 def _again(wanted: SimulationRequest, policies: Sequence[str] = POLICIES) -> str:
-    """The same with several seeds, as a command."""
+    """The command that repeats the demo with several seeds."""
     return (
         f"{typed()} compare --cluster {wanted.cluster} --jobs {wanted.jobs} "
         f"--contention {wanted.contention} --seed {wanted.seed} --seeds 5 "

@@ -145,7 +145,7 @@ def explain_in(
     *,
     as_json: bool,
 ) -> int:
-    """The same with the cluster as it was looked at; the exit status."""
+    """Explain pods in a snapshot of the cluster; the exit status."""
     if node is not None and node not in look.cache.nodes:
         raise BadUse(no_node(node, sorted(look.cache.nodes), "cluster"))
     asked, groups, waits = _asked(look, target)

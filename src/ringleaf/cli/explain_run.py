@@ -80,7 +80,7 @@ class JobExplanation(Struct, frozen=True):
     """When reservations are made again, where their budget is used up."""
 
     def plain(self, run: ScenarioRun) -> Plain:
-        """It as plain values."""
+        """The result as plain values."""
         told: Plain = {"decision": fate_plain(run, self.fate), "at": whole(self.at)}
         if self.job_state is not None:
             told["phase"] = str(self.job_state.phase)
@@ -223,7 +223,7 @@ def print_explanation(
 
 
 def first_lines(reserved_for: Sequence[str]) -> Iterator[str]:
-    """That the end of a job would not be enough: other jobs come first."""
+    """Lines that say that other jobs come first, so that one end is not enough."""
     if reserved_for:
         named = shortened([*map(repr, reserved_for)], MAX_NAMES)
         yield f"\nNodes that become free go to the reservation of {named} first."

@@ -145,7 +145,7 @@ class ExplainedGroup:
         return found
 
     def plain(self, others: str) -> Plain:
-        """It as plain values."""
+        """The result as plain values."""
         group = self._group
         told: Plain = {"others": others} if others else {}
         if self.job is None:
@@ -169,7 +169,7 @@ class ExplainedGroup:
         return told | ({"places": list(self._ranks)} if self._ranks else {})
 
     def print(self, console: Console) -> None:
-        """It for people."""
+        """Print the result for people."""
         group = self._group
         if self.job is None:
             word = PENDING if self.held else "ended"

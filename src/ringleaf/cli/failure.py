@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 MAX_LINE: Final = 1000
-"""Characters of the line; names can be longer than anybody reads."""
+"""Characters of the line; names can be longer than is readable."""
 
 
 class BadUse(Exception):  # noqa: N818 - it reads as what happened

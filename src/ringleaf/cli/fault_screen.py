@@ -132,7 +132,7 @@ class FaultScreen:
         return table
 
     def _later(self, fault: Plain, key: str) -> str:
-        """When something happened, told from when the fault was seen."""
+        """When something happened, relative to when the fault was seen."""
         at = fault[key]
         if at is None:
             return ""

@@ -150,11 +150,11 @@ class Followed:
         self._wanted, self._lives = wanted, Lives()
 
     def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
-        """They as plain values."""
+        """The faults as plain values."""
         return faults_in(look, cache, self._lives, self._wanted)
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
-        """They for people, with so many rows of their tables."""
+        """The screen, with at most *rows* rows in its tables."""
         return FaultScreen(told, rows=min(rows, MAX_ROWS), now=now)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:

@@ -1,4 +1,4 @@
-"""Configurations whose indentation is broken, mended.
+"""Repairs the indentation of configurations.
 
 Guides print ``volcano-scheduler.conf`` inside Go source or a ConfigMap, and lines slip
 a few columns on the way. The words are good, only YAML cannot read them. Three kinds of
@@ -27,7 +27,7 @@ _LITERAL: Final = re.compile(
 
 
 class Mended(Struct, frozen=True):
-    """A text that was mended, and what was done to it, with lines of the original."""
+    """A repaired text, and the repairs with their lines in the original."""
 
     text: str
     notes: tuple[str, ...]

@@ -13,7 +13,7 @@ FOLDER: Final = Path(__file__).with_name("starters")
 
 
 def _options(workload: str) -> str:
-    """Those of a first run of a workload."""
+    """The options of a first run of a workload."""
     suits = SUITS[workload]
     return f"--workload {workload} --load {suits.load} --jobs {suits.jobs}"
 

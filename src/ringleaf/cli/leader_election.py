@@ -1,4 +1,4 @@
-"""How a process stands for the lead: of several that run, one does the work."""
+"""Leader election of a command: of several processes one does the work."""
 
 import socket
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The marks of drawings: what stands for a job, a chip or a node."""
+"""The marks of drawings: letters and signs for jobs, chips and nodes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_letters

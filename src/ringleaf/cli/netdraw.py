@@ -343,7 +343,7 @@ class _Superpods:
         _print_title(console, f"SuperPoD rule, {rule.affinity}", needs, drawn)
 
     def _bar(self, view: SuperpodView) -> Text:
-        """Its free nodes, cut into blocks, the last of them in reserve; the others."""
+        """The free nodes of a SuperPoD as blocks, the reserve last; then the others."""
         rule, bar = self._rule, Text()
         chosen = min(self._taken.get(view.superpod, 0), view.fitting)
         reserve = max(chosen, view.fitting - rule.reserve)

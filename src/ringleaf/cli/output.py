@@ -150,7 +150,7 @@ def plain_amount(resource: str, amount: int | str) -> str:
 
 
 def so_many(n: int, what: str, several: str | None = None) -> str:
-    """So many of them.
+    """A count with its noun, in the singular or the plural.
 
     >>> so_many(1, "leaf", "leaves"), so_many(2, "leaf", "leaves"), so_many(0, "node")
     ('1 leaf', '2 leaves', '0 nodes')

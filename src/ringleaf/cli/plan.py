@@ -49,10 +49,10 @@ class PlanResult(Protocol):
         """Whether every job was placed."""
 
     def plain(self) -> dict[str, Any]:
-        """It as plain values."""
+        """The result as plain values."""
 
     def print(self, console: Console) -> None:
-        """It for people."""
+        """Print the result for people."""
 
 
 def plan_file(file: str, *, as_json: bool, record: str | None = None) -> int:

@@ -269,7 +269,7 @@ class Watched:
                 return
 
     def _stat(self) -> tuple[int, ...] | None:
-        """What tells one content from another, or readable from not; None without."""
+        """What identifies the content of a file, and whether it can be read."""
         if self.file is not None:
             with suppress(OSError, ValueError):
                 found = Path(self.file).stat()

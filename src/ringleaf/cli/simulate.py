@@ -1,4 +1,4 @@
-"""``ringleaf simulate``: jobs on a cluster in virtual time, and what it comes to."""
+"""``ringleaf simulate``: simulates a workload and reports the results."""
 
 import signal
 import sys
@@ -44,7 +44,7 @@ def simulate_jobs(
     save_every_s: float,
     as_json: bool,
 ) -> int:
-    """Simulate what is *wanted*, and tell what it comes to; the exit status."""
+    """Simulate what is *wanted*, and report the results; the exit status."""
     trial = trial_of(wanted)
     folder = _folder(out, resume)
     check_folder("--out", out)
@@ -86,7 +86,7 @@ class Course(Struct):
 def _begin(
     wanted: SimulationRequest, trial: Trial, folder: Path | None, resume: str | None
 ) -> Course:
-    """A run from its beginning, or from where it was put away."""
+    """A run from its beginning, or from its checkpoint."""
     if resume is not None:
         assert folder is not None
         version = ringleaf.__version__

@@ -65,7 +65,7 @@ class SimulationRequest(Struct, frozen=True):
     """Look at one in so many of the moments at which a job is pending; 0: none."""
 
     def arguments(self) -> dict[str, Any]:
-        """It as plain values, with what stands in its files."""
+        """The request as plain values, with digests of the files."""
         files = (self.cluster, self.trace, self.conf)
         found: dict[str, Any] = msgspec.to_builtins(self)
         if not self.regret:

@@ -52,7 +52,7 @@ class Map(Struct, frozen=True):
     states: str
 
     def rows(self) -> list[Text]:
-        """It as it is drawn."""
+        """The rows of the map."""
         text = Text()
         for cell, state in zip(self.cells, self.states, strict=True):
             text.append(cell, STYLES[state])
@@ -193,7 +193,7 @@ SURE_S: Final = 2.0
 
 
 def time_left(took_s: float, done: float, total: float) -> str:
-    """The time since the start and, once that can be told, about how much is left.
+    """The time since the start and, once it can be estimated, the time left.
 
     >>> time_left(71.0, 3.0, 12.0), time_left(71.0, 0.0, 12.0)
     ('1:11, about 3:33 left', '1:11')

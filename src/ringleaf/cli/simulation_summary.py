@@ -22,7 +22,7 @@ def _percent(share: float | None) -> str:
 def print_summary(
     console: Console, told: Plain, speed: tuple[float, int], folder: Path | None
 ) -> None:
-    """Print what *told* says that is worth reading, how fast it went, and where."""
+    """Print the results in *told*, the speed of the simulation, and the folder."""
     for line in _head(told):
         console.print(line, soft_wrap=True)
     console.print()

@@ -87,7 +87,7 @@ class Lead:
             self.trouble = f"status {said.status}"
 
     def plain(self, now: float) -> Plain:
-        """It as plain values."""
+        """The result as plain values."""
         found: Plain = {"lease": f"{self.namespace}/{self.name}"}
         if self.trouble:
             return found | {"state": "unknown", "why": self.trouble}
@@ -322,7 +322,7 @@ def _problems(look: Look) -> Iterator[Plain]:
 
 
 def _untold(lives: Lives) -> Iterator[Plain]:
-    """That what was written down of faults cannot be read."""
+    """A problem: the recorded fault history cannot be read."""
     if lives.trouble:
         told = f"the history of faults is not known: {lives.trouble}"
         yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": told}

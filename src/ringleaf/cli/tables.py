@@ -60,7 +60,7 @@ def print_verdict(console: Console, sentences: Sequence[str]) -> None:
 
 
 def marks_of(console: Console) -> dict[str, str]:
-    """What stands for a colour: nothing where there are colours."""
+    """The mark in place of a colour; empty where there are colours."""
     has_colours = console.color_system and not console.no_color
     return dict.fromkeys(MARKS, "") if has_colours else MARKS
 
@@ -68,7 +68,7 @@ def marks_of(console: Console) -> dict[str, str]:
 def marks_words(
     marks: Mapping[str, str], seen: Collection[str], reference: str, sure: str
 ) -> str:
-    """What the colours that were *seen* mean, or the marks that stand for them.
+    """The meaning of the colours that were *seen*, or of the marks in their place.
 
     >>> marks_words(MARKS, {"red"}, "ringleaf", "95 %")
     '! worse than ringleaf: significant, 95 %'
@@ -193,7 +193,7 @@ def _table(
 def cell_of(
     table: measures.MeasureTable, measure: Measure, policy: str, marks: dict[str, str]
 ) -> Text:
-    """What *policy* comes to, coloured where that is significant."""
+    """The value of *policy*, coloured where the difference is significant."""
     value = table.value(measure.key, policy)
     if value is None:
         return Text(measures.NONE)

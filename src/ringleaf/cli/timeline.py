@@ -58,7 +58,7 @@ _STYLES: Final = {
 
 
 def run_scenario(scenario: Scenario, log: BinaryIO | None = None) -> ScenarioRun:
-    """Run *scenario*, and write down in *log* what was heard and said."""
+    """Run *scenario*, and record events and instructions in *log*."""
     with progress(what="running"):
         if log is None:
             return run(scenario)

@@ -208,7 +208,7 @@ class _Guess(Struct, frozen=True):
         return [i for i in self._named(PLACES[: PLACES.index(name)]) if i != node]
 
     def warnings(self, node: int, leaf: Sequence[int]) -> Iterator[str]:
-        """That the header may be none, and columns that nothing is taken from."""
+        """Warnings: the first line may be no header, and columns are not used."""
         header = self.header
         if not self._named((*NODES, *LEAVES, *PLACES)):
             names = shortened([*map(quoted, header)], MAX_COLUMNS)

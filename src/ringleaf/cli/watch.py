@@ -1,4 +1,4 @@
-"""``--watch`` of ``status`` and ``faults``: the screen, drawn anew when it changes.
+"""``--watch`` of ``status`` and ``faults``: redraws the screen on changes.
 
 Watches tell what changes; nothing is asked again and again. While nothing changes the
 screen is drawn anew now and then, for the ages on it, from what is known.
@@ -55,10 +55,10 @@ class Show(Protocol):
     """What is shown of a cluster."""
 
     def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
-        """It as plain values."""
+        """The result as plain values."""
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
-        """It for people, with so many rows of its tables."""
+        """The screen, with at most *rows* rows in its tables."""
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """What is to be watched besides."""
@@ -71,11 +71,11 @@ class StatusView:
         self._lives = Lives()
 
     def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
-        """It as plain values."""
+        """The result as plain values."""
         return status_of(look, cache, self._lives)
 
     def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
-        """It for people, with so many rows of its tables."""
+        """The screen, with at most *rows* rows in its tables."""
         return StatusScreen(told, now, rows)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
@@ -288,7 +288,7 @@ def fitting(
 
 @contextmanager
 def _keys(heed: Any) -> Iterator[None]:  # noqa: ANN401 - a function of a text
-    """Keys are heard as they are pressed."""
+    """Read keys as they are pressed."""
     stream = sys.stdin.fileno()
     before = termios.tcgetattr(stream)
     loop = asyncio.get_running_loop()

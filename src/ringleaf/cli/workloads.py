@@ -153,7 +153,7 @@ def show_workloads(asked: WorkloadQuery | None, *, as_json: bool) -> int:
 
 
 def _home(name: str) -> str:
-    """The cluster on which a workload is shown where none is told."""
+    """The default cluster of a workload."""
     return "superpod-48x8" if name == "llm-superpod" else USUAL_CLUSTER
 
 

@@ -54,7 +54,7 @@ def telling(table: MeasureTable) -> list[Measure]:
 
 
 def alike(results: Results) -> str:
-    """That the runs of some policies are the same for every seed; empty of none."""
+    """A sentence about policies whose runs are the same for every seed, if any."""
     fixed = results.fixed
     if not fixed:
         return ""

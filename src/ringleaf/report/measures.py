@@ -274,7 +274,7 @@ def _mean_of_large(metrics: Mapping[str, Any], key: str) -> float | None:
 
 
 def measure_of(key: str) -> Measure:
-    """The measure of *key*; if it is none of ours, one that is told by its key."""
+    """The measure of *key*; for an unknown key, one that is named by its key."""
     known = BY_KEY.get(key)
     return known or Measure(key, key, "See docs/measures.md.", NEITHER, noun=key)
 
@@ -319,7 +319,7 @@ class MeasureTable:
                     self._values[key, policy] = Estimate(mean, n=len(values))
 
     def value(self, key: str, policy: str) -> Estimate | None:
-        """What *policy* comes to."""
+        """The value of *policy*."""
         return self._values.get((key, policy))
 
     def difference(self, key: str, policy: str) -> Estimate | None:
@@ -333,7 +333,7 @@ class MeasureTable:
         return other if known else key
 
     def of_same_jobs(self, key: str, policy: str) -> bool:
-        """Whether *policy* and the reference come to *key* with the same jobs.
+        """Whether the values of *policy* and the reference count the same jobs.
 
         They do not, where one of them leaves out jobs that never start. A measure that
         another one stands for is no comparison then either.

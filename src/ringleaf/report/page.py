@@ -1,4 +1,4 @@
-"""One HTML file that tells what was simulated and what it comes to.
+"""The report: one HTML file with the inputs and results of simulations.
 
 It needs nothing else: styles, script and figures are in it, and its own policy of
 content forbids it to load anything. The script draws charts and maps; ``web`` has it,

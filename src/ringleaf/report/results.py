@@ -92,7 +92,7 @@ class Estimate(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """What a policy comes to by one measure.
+    """The value of one measure under one policy.
 
     Args:
         measure: Its key, as ``report.measures.value_of`` understands it.

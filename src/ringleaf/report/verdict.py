@@ -190,7 +190,7 @@ def side_of(measure: Measure, standing: ComparisonOutcome) -> str:
 
 
 def _alone(table: MeasureTable) -> list[VerdictSentence]:
-    """What a run comes to that is compared with none."""
+    """The results of a run without a comparison."""
     return [
         VerdictSentence(
             f"{measure.title} under {policy}", f"{measure.written(value.mean)}."

@@ -262,7 +262,7 @@ def _worse(results: Results) -> str:
 
 
 def _not_compared(results: Results) -> str:
-    """What every policy comes to by measures that are not compared, as a table."""
+    """The values of measures that are not compared, as a table."""
     found = not_compared(MeasureTable(results))
     if not found:
         return ""

@@ -140,7 +140,7 @@ def how_counted(table: MeasureTable) -> str:
 
 
 def _pointing(table: MeasureTable) -> Iterator[str]:
-    """What the reference and a baseline come to by measures that are not compared."""
+    """The values of the reference and a baseline by measures that are not compared."""
     found = [each for each in not_compared(table) if each.measure.key in POINTING]
     others = {other for each in found for other in each.values}
     named = [

@@ -54,7 +54,7 @@ class Batch(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """What must be known of all jobs before the first can be told."""
+    """Totals of all jobs, needed before the first job is made."""
 
     n_jobs: int
     first: float
@@ -92,7 +92,7 @@ def straight(first: float, last: float, span_s: float) -> Clock:
 
 
 def by_day(first: float, last: float, span_s: float, amplitude: float) -> Clock:
-    """The same, with more arrivals by day than by night.
+    """Arrivals with a daily cycle: more by day than by night.
 
     The rate is 1 + *amplitude* at six in the morning of a day that begins with the
     first arrival, and 1 - *amplitude* twelve hours later.
@@ -130,7 +130,7 @@ def workload_of(
     origins: Sequence[Origin] = (NO_ORIGIN,),
     notes: Sequence[str] = (),
 ) -> Workload:
-    """The workload of *batches*, which are asked for anew each time.
+    """The workload of *batches*, which are made again for each run.
 
     Arrivals are spread so that the offered load is *load*; without one, so that the
     time between them is *factor* times what it was.

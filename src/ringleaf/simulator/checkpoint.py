@@ -1,6 +1,6 @@
-"""A run that is put away in a file, and taken up again later as if nothing had been.
+"""Checkpoints of a run: saves it to a file, and resumes it with the same results.
 
-The file begins with two lines that anybody can read: what it is, and by which version
+The file begins with two readable lines: what it is, and by which version
 of what, with which arguments, it was written. Then comes the run, as Python pickles it:
 take up only files that you wrote yourself. What follows from the arguments (the
 cluster, the jobs) is not in it.

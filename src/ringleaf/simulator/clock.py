@@ -1,4 +1,4 @@
-"""A trial played in virtual time. Start reading at ``Clock.step``.
+"""Simulates a trial in virtual time. Start reading at ``Clock.step``.
 
 Jobs arrive one by one, whatever their number; of those that are over nothing is kept. A
 job works while all the pods that it must have are placed, on nodes and chips that are
@@ -76,7 +76,7 @@ _Plan = tuple[str, str, tuple[int, ...], str]
 
 
 class Clock:
-    """A trial on its way; all of it but the trial itself can be put away and back.
+    """A trial under way; a checkpoint has all of it but the trial itself.
 
     Args:
         trial: What is played.
@@ -138,7 +138,7 @@ class Clock:
         return {key: value for key, value in vars(self).items() if key not in gone}
 
     def resume(self, trial: Trial) -> None:
-        """Go on after having been put away; *trial* must be the same as before."""
+        """Resume from a checkpoint; *trial* must be the same as before."""
         self._take_up(trial)
 
     @property
@@ -245,7 +245,7 @@ class Clock:
         self._taken[1] += self._next_timed_event is not None
 
     def _tell(self, what: str, *arguments: object) -> None:
-        """Tell the observers, when the scheduler has heard of it."""
+        """Notify the observers, once the scheduler has handled the events."""
         if self.observers:
             self._told.append((what, arguments))
 
@@ -301,7 +301,7 @@ class Clock:
     # Nodes and chips that break, and are repaired.
 
     def _hardware(self, event: Event) -> bool:
-        """Nodes are others; whether something broke that was well."""
+        """Apply a change of nodes; whether something broke that worked."""
         if isinstance(event, NodesGone):
             gone = {*event.names}
             for run, pods in self._pods_on(gone):
@@ -468,7 +468,7 @@ def play(
     until: float = inf,
     degrees: Degrees | None = None,
 ) -> RunProgress:
-    """What became of the jobs of *trial*, played to its end or *until* a time."""
+    """Simulate *trial* to its end or *until* a time; what became of its jobs."""
     clock = Clock(trial, scheduler, observers, degrees)
     while clock.step(until):
         pass

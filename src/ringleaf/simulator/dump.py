@@ -1,4 +1,4 @@
-"""What an engine was told, written as a scenario: the same decisions come out of it.
+"""Writes the state of an engine as a scenario that gives the same decisions.
 
 Time is counted from the moment of the dump: what was before is negative. Of nodes,
 only labels and resources are written that some job or queue refers to.
@@ -50,7 +50,7 @@ NONE_ENDING: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
 class EngineState(Struct, frozen=True):
-    """What an engine was told, sorted by what it is."""
+    """The state of an engine, from the events that it handled."""
 
     conf: Conf
     nodes: tuple[Node, ...] = ()

@@ -67,7 +67,7 @@ def _repairs(value: RepairSettings) -> Plain:
 
 
 def configuration(value: Conf) -> Plain:
-    """The mapping ``configuration``; what its settings come to is not in it."""
+    """The mapping ``configuration``, without the settings that follow from it."""
     entries: list[Plain] = [
         {"name": name, "arguments": _arguments(given, ACTIONS[name].arguments)}
         for name, given in value.action_arguments.items()

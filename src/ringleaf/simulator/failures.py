@@ -87,7 +87,7 @@ def read_rates(text: str) -> Rates:
 
 
 def _refuse_too_often(rates: Rates) -> None:
-    """Refuse parts that break before anybody could use them."""
+    """Refuse parts that break before a job could use them."""
     for part in PARTS:
         hours, repair = rates.of(part)
         if hours and hours < max(LEAST_H, repair):
@@ -102,7 +102,7 @@ def _refuse_too_often(rates: Rates) -> None:
 
 
 class FailureGenerator:
-    """What fails on a site, and is repaired, in the order of time, anew each time."""
+    """Faults and repairs of a site in the order of time, made anew for each run."""
 
     def __init__(self, site: Site, rates: Rates, seed: int) -> None:
         self._site, self._rates, self._seed = site, rates, seed

@@ -219,7 +219,7 @@ class Film:
     # What it comes to.
 
     def plain(self) -> dict[str, Any]:
-        """The film as plain values; ``docs/report.md`` tells what each is."""
+        """The film as plain values; ``docs/report.md`` describes them."""
         groups = [_group_of(node) for node in self._nodes]
         named = {group: i for i, group in enumerate(dict.fromkeys(groups))}
         seen = sorted(self._seen)

@@ -81,7 +81,7 @@ class JobRun:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the pods are there, and well, that it must have."""
+        """Whether all required pods are placed on working nodes and chips."""
         job, held = self.spec.job, self.held
         if self.rigid:
             return len(held) == job.n_pods and not self.ending and not self.sick

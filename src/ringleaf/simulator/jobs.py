@@ -112,7 +112,7 @@ def moving_of(path: str, entry: JobEntry) -> Moving | None:
 
 
 def _check_finished(path: str, job: Job) -> None:
-    """Pods that have ended well are none of those that are left, and each is one."""
+    """Check that pods that succeeded are known, and are not among those left."""
     seen: set[int] = set()
     for i, rank in enumerate(job.finished):
         if rank in seen or rank in job.numbers:

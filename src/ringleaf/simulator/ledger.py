@@ -49,7 +49,7 @@ class _Entry:
 
 
 class Ledger:
-    """Writes ``jobs.csv``; it can be put away with a run, and opened again."""
+    """Writes ``jobs.csv``; a resumed run appends to it."""
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
@@ -58,7 +58,7 @@ class Ledger:
         self._leaf_of: dict[str, str] = {}
 
     def open(self, path: Path) -> None:
-        """Write to *path*: from the beginning, or from where it was put away."""
+        """Write to *path*: from the beginning, or from the checkpoint."""
         if not self._at:
             self._file = path.open("w", encoding="utf-8", newline="")
             self._write(COLUMNS)
@@ -117,7 +117,7 @@ class Ledger:
             entry.places = {}
 
     def stops(self, spec: JobSpec, pods: Sequence[int], why: str, now: float) -> None:
-        """Pods are gone; what is lost by it was told before."""
+        """Pods are gone; ``loses`` has counted their lost work."""
         del why, now
         for pod in pods:
             self._entries[spec.job.name].places.pop(pod, None)

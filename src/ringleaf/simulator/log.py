@@ -1,4 +1,4 @@
-"""The recorded log of an engine: JSON lines that can be played again.
+"""The recorded log of an engine: JSON lines that can be replayed.
 
 The first line is what there was at the beginning; every further line is what happened
 at a time and what the engine said. Where an engine has failed and another has followed
@@ -62,7 +62,7 @@ class Beginning(Struct, frozen=True):
 
 
 class Recorder:
-    """An engine that writes down what it hears and says.
+    """An engine that records its events and instructions.
 
     It must be there before the engine hears anything.
     """

@@ -36,7 +36,7 @@ SOFT: Final = 8.0
 
 
 class JobTypeFigures(Struct, frozen=True):
-    """What is told of the jobs of one type.
+    """Published figures of the jobs of one type.
 
     Args:
         jobs_percent: Of all jobs.
@@ -174,7 +174,7 @@ def mix(name: str, least: int = 1) -> Mix:
 
 @lru_cache
 def synthetic_mix(name: str) -> Mix:
-    """The table of a workload that is made up: sizes do not tell running times."""
+    """The table of a synthetic workload: sizes and running times are independent."""
     told = synthetic(name)
     edges = _edges(figures(told.endings_of))
     rows, steps = [], []
@@ -299,7 +299,7 @@ def _steps(kind: JobTypeFigures) -> Reals:
 
 
 def _sizes(kind: JobTypeFigures, sizes: Reals) -> Reals:
-    """The chance of every size, as far as the box of the type tells it."""
+    """The probability of every size, as far as the box plot of the type gives it."""
     marks = np.log2(np.array(kind.chips_box, float))
     at = np.interp((np.arange(400) + 0.5) / 400, np.linspace(0, 1, len(marks)), marks)
     nearest = np.abs(at[:, None] - np.log2(sizes)[None, :]).argmin(1)

@@ -68,7 +68,7 @@ def fate_of(run: ScenarioRun, name: str) -> Fate:
 
 
 def is_over(job_state: JobState) -> bool:
-    """Whether every pod ended well."""
+    """Whether every pod succeeded."""
     return not job_state.placements and not job_state.missing
 
 

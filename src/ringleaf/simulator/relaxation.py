@@ -52,7 +52,7 @@ def most_by_capacity(ground: LeafCapacity, asks: Iterable[Ask]) -> int:
 
 
 def largest_sum(sizes: Iterable[int], room: int) -> int:
-    """The most that some of *sizes* come to together, *room* at most.
+    """The largest sum of some of *sizes* that is at most *room*.
 
     >>> largest_sum([5, 4, 3], room=8), largest_sum([5, 4, 3], room=2)
     (8, 0)

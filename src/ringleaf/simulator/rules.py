@@ -114,7 +114,7 @@ def conf_of(
 
 
 def _placed(path: str, remark: Remark) -> str:
-    """A remark with its place in the document, told once."""
+    """A remark with its place in the document, each once."""
     places = [written(tuple(map(_key, remark.path[:n]))) for n in (None, -1)]
     if any(place and remark.text.startswith(place) for place in places):
         return f"{path}.{remark.text}"

@@ -133,7 +133,7 @@ class _Clock:
         self._ends[number] = [self._bound[job, n] for n in replicas]
 
     def _left_of(self, event: PodsGone, bound: list[int]) -> PodsGone:
-        """Of pods that were to end, those that have not before."""
+        """The pods of those asked to end that are still there."""
         pairs = zip(event.replicas, bound, strict=True)
         left = tuple(n for n, often in pairs if self._bound[event.job, n] == often)
         return PodsGone(event.job, left)

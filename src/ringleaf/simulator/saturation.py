@@ -177,7 +177,7 @@ def rule_bound(site: Site, came: Sequence[JobSpec], settings: Settings) -> float
 def _most_chips(
     nodes: Sequence[Node], jobs: Sequence[Job], settings: Settings
 ) -> float:
-    """The same of the nodes and jobs of one product, in chips."""
+    """The most chips that jobs of one product can take on its nodes."""
     size = max(node.chips for node in nodes)
     under = Counter(node.leaf for node in nodes)
     shared = settings.share_common_leaves or None in under

@@ -273,7 +273,7 @@ def _with_time(
 def _arrivals(
     scenario: Scenario, entry: ScenarioEntry, tenants: Tenants
 ) -> Iterator[JobArrived]:
-    """Running jobs as the engine hears of them."""
+    """Running jobs as events for the engine."""
     product = {node.name: node.product for node in scenario.nodes}
     for i, job in enumerate(entry.running):
         known = _products_of(job, product)

@@ -17,7 +17,7 @@ SWF_FIELDS: Final = 18
 
 
 def swf_rows(lines: Iterable[str], head: dict[str, str]) -> Iterator[tuple[int, Row]]:
-    """The numbered rows; what the comments tell comes into *head*."""
+    """The numbered rows; comments are added to *head*."""
     for number, line in enumerate(lines, 1):
         if line.startswith(";"):
             key, _colon, value = line[1:].partition(":")
@@ -27,7 +27,7 @@ def swf_rows(lines: Iterable[str], head: dict[str, str]) -> Iterator[tuple[int, 
 
 
 def swf_about(name: str, head: Mapping[str, str]) -> str:
-    """Whose log it is, as its comments say."""
+    """The origin of a log, from its comments."""
     told = [head[key] for key in ("Computer", "Installation") if head.get(key)]
     thanks = [f"thanks to {head['Acknowledge']}"] if head.get("Acknowledge") else []
     whose = ", ".join(told) or name

@@ -164,7 +164,7 @@ def seconds_between(mapping: TraceColumns, begin: str, end: str, unit: float) ->
 
 
 def number_in(name: str, text: str) -> float:
-    """A number of seconds; nothing where nothing is told."""
+    """A number of seconds; NaN where there is none."""
     try:
         value = float(text or 0)
     except ValueError:
@@ -178,7 +178,7 @@ def number_in(name: str, text: str) -> float:
 
 
 def _in_seconds(text: str) -> str | None:
-    """A hint: the seconds that a number with a unit stands for.
+    """A hint: the seconds of a number with a unit.
 
     >>> _in_seconds("1h"), _in_seconds("90 s"), _in_seconds("soon")
     ('3600 for 1h', '90 for 90 s', None)

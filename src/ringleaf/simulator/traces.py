@@ -288,7 +288,7 @@ def _near(name: str, known: Iterable[str]) -> str | None:
 
 
 def _places(mapping: TraceColumns, header: Row, file: Path) -> tuple[int, ...]:
-    """Where each of the columns stands; -1 for one that is not told."""
+    """The index of each column; -1 for one that is not named."""
     places = []
     for key in _KEYS:
         name = getattr(mapping, key)

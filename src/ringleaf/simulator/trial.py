@@ -1,4 +1,4 @@
-"""What is simulated: a cluster, the jobs that come to it, and the rules in force.
+"""The inputs of a simulation: a cluster, the jobs that arrive, and the policy.
 
 These are nouns. Workloads make them, the clock plays them, observers measure them.
 """
@@ -71,7 +71,7 @@ class Site(Struct, frozen=True):
 
 
 class Workload(Struct, frozen=True):
-    """Jobs that come to a cluster.
+    """Jobs that arrive at a cluster.
 
     Args:
         name: What people call it: ``kalos``, or the name of a file.

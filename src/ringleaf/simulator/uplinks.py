@@ -134,7 +134,7 @@ class Uplinks:
         return hashed_load(flows, self.n_spines, self.n_leaves, hashes)
 
     def _recount(self, jobs: Iterable[str]) -> set[str]:
-        """Count the degrees of *jobs* anew; those whose degree is another now."""
+        """Recount the degrees of *jobs*; the jobs whose degree changed."""
         changed = set()
         on, known = self._jobs, self._degree
         for job in jobs:

@@ -23,7 +23,7 @@ def of_job(plain: Plain) -> str:
 
 
 def _about(plain: Plain) -> list[tuple[str, Any]]:
-    """The one key that tells what it is; settings only go along."""
+    """The key that names the event; settings accompany it."""
     return [(key, value) for key, value in plain.items() if key != "settings"][:1] or [
         ("", None)
     ]
@@ -93,7 +93,7 @@ def _sum(deletions: Sequence[Plain]) -> str:
 
 
 def _ailing(ailments: Sequence[Plain]) -> str:
-    """What is wrong with pods; a job without any is well."""
+    """The faults of the pods of a job, in words."""
     told = [f"pod {each['replica']} ({each['cause']})" for each in ailments]
     return f"faulty: {_names(told)}" if told else "none of its pods is faulty by itself"
 

@@ -1,4 +1,4 @@
-"""Policies on the same arrivals: what each comes to, and how they differ.
+"""Policies on the same arrivals: their results and differences.
 
 Runs that were played before and are kept in a folder are not played again, so that a
 comparison that was interrupted goes on.
@@ -120,13 +120,13 @@ def compared(runs: Sequence[RunResult], reference: str) -> Iterator[Measured]:
 
 
 def _values(runs: Mapping[int, RunResult], key: str) -> dict[int, float]:
-    """By seed what a measure comes to, where it comes to something."""
+    """Seed -> the value of a measure, where it has one."""
     found = {seed: value_of(run.metrics, key) for seed, run in sorted(runs.items())}
     return {seed: value for seed, value in found.items() if value is not None}
 
 
 def _read(kept: Path, mark: str) -> RunResult | None:
-    """What was played before; None where that cannot be read, or was another run."""
+    """A kept run; None if it cannot be read or belongs to another request."""
     try:
         text = (kept / f"{mark}.json").read_bytes()
         found = msgspec.json.decode(text, type=_Kept)

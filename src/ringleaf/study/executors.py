@@ -19,7 +19,7 @@ NO_DASK: Final = "--dask needs the extra dask; hint: pip install 'ringleaf[dask]
 
 
 class ExecutorUnavailable(ValueError):  # noqa: N818 - what was found, not an error of ours
-    """The runs cannot be played; the text is one line."""
+    """The runs cannot be simulated; the text is one line."""
 
 
 def one_by_one(

@@ -1,4 +1,4 @@
-"""What a run comes to: every measure of docs/measures.md, by one observer."""
+"""The results of a run: every measure of docs/measures.md, by one observer."""
 
 from ringleaf.simulator.metrics.metrics import SERIES, RunMetrics
 

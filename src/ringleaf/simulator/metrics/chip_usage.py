@@ -79,7 +79,7 @@ class ChipUsage:
         return vars(self) | {"_seen": (None, -1)}  # the scheduler keeps its cluster
 
     def take(self, node: int, mask: int) -> None:
-        """A pod comes to *node* and holds *mask*."""
+        """A pod is placed on *node* and holds *mask*."""
         self.used += mask.bit_count()
         self.taken[node] |= mask
         self._write(node)

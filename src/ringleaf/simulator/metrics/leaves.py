@@ -342,7 +342,7 @@ class Spine:
                 self.chips_at_risk += record.chips
 
     def _weigh(self, jobs: set[str], records: dict[str, JobRecord]) -> None:
-        """Count anew the chips of *jobs* by their degree of contention."""
+        """Recount the chips of *jobs* by their degree of contention."""
         for job in jobs:
             if job in self._degree:
                 degree, chips = self._degree.pop(job)

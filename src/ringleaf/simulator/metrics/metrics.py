@@ -435,7 +435,7 @@ class RunMetrics:
         return start[0], stop[0], self._areas.named(stop[1] - start[1])
 
     def plain(self) -> dict[str, Any]:
-        """All measures as plain values; docs/measures.md tells what each is."""
+        """All measures as plain values; docs/measures.md describes them."""
         start, stop, area = self.window
         span = stop - start
         mean = {name: share(value, span) for name, value in area.items()}

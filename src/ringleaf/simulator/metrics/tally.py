@@ -1,4 +1,4 @@
-"""Means, quantiles and areas over time: what numbers come to at the end."""
+"""Statistics: means, quantiles, and areas over time."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,7 +37,7 @@ def share(part: float, whole: float) -> float | None:
 
 
 class Areas:
-    """Levels, and what they come to over time: exact, because they are steps.
+    """Levels and their areas over time: exact, because levels change in steps.
 
     Args:
         names: What the levels are called; they are written by their place.
@@ -54,7 +54,7 @@ class Areas:
         return self.names.index(name)
 
     def pass_by(self, seconds: float) -> None:
-        """So many seconds go by with the levels as they are."""
+        """Add the areas of *seconds* at the present levels."""
         self.area += seconds * self.level
 
     def named(self, values: Floats) -> dict[str, float]:

@@ -219,7 +219,7 @@ class WaitCauses:
         stock = stocks.get(head.job.product)
         if stock is None or head.chips > stock.idle:
             return found, False
-        if head.blame == UNSAID:  # it is not behind anybody
+        if head.blame == UNSAID:  # no job is before it
             for at, n in enumerate((1, head.chips)):
                 found[WaitCause.ORDER][at] -= n
                 found[WaitCause.FRAGMENTATION][at] += n
