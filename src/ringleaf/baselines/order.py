@@ -117,7 +117,7 @@ class Predicted(Plugin):
         return _predicted_s(job_state.job)
 
 
-class Service(Plugin):
+class PredictedService(Plugin):
     """Votes by chips times predicted running time."""
 
     meaning: ClassVar[str] = "Orders jobs by predicted chip-time, least first."
@@ -302,7 +302,7 @@ ORDERS: Final = _table(
         "Hu et al.: Characterization and Prediction of Deep Learning Workloads in "
         "Large-Scale GPU Datacenters, SC 2021",
         _as_configured,
-        first=Service,
+        first=PredictedService,
         learns=True,
     ),
     QueueOrder(
