@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ringleaf.cli.failure import BadUse
+from ringleaf.cli.options import TopologyColumns
 from ringleaf.cli.site import simulated_cluster
-from ringleaf.cli.topology_file import TopologyColumns
 from tests.docs.pages import ROOT
 
 TOPOLOGIES = ROOT / "examples" / "topology"

@@ -195,6 +195,32 @@ class TraceOptions(NamedTuple):
     ] = False
 
 
+class TopologyColumns(NamedTuple):
+    """CSV."""
+
+    node: Annotated[
+        str | None,
+        Option(
+            "COLUMN",
+            "Column with the node.",
+            default="node, name, host, hostname, ip or server_ip, else the first",
+        ),
+    ] = None
+    leaf: Annotated[
+        str | None,
+        Option(
+            "COLUMN[,COLUMN...]",
+            "Columns that together name the leaf.",
+            default="leaf, tor, switch or rack, with rooms and other wider locations",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any was named."""
+        return (self.node or self.leaf) is not None
+
+
 class WorkloadOptions(NamedTuple):
     """Cluster and workload."""
 

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from ringleaf.cli.failure import BadUse, program, warn
 from ringleaf.cli.file import STDIN, bytes_of, like_file, name_of, one_line
+from ringleaf.cli.options import TopologyColumns
 from ringleaf.cli.output import progress
 from ringleaf.cli.topology import DEFAULT_PRODUCT
-from ringleaf.cli.topology_file import BAD, TopologyColumns, read_bytes
+from ringleaf.cli.topology_file import BAD, read_bytes
 from ringleaf.model.spelling import did_you_mean
 from ringleaf.simulator.scenario import Scenario, load
 from ringleaf.simulator.sites import SITES, site, site_of_scenario, site_of_topology

@@ -11,10 +11,11 @@ import msgspec
 from rich.text import Text
 
 from ringleaf.cli.failure import BadUse, report, warn
+from ringleaf.cli.options import TopologyColumns
 from ringleaf.cli.output import TrimmedConsole, print_json, print_line, so_many
 from ringleaf.cli.svg import drawing
 from ringleaf.cli.topology_drawing import draw_leaves
-from ringleaf.cli.topology_file import TopologyColumns, topology_in
+from ringleaf.cli.topology_file import topology_in
 from ringleaf.kube.topology import DOUBLE, MAX_BYTES, SINGLE, config_map, tor_info
 from ringleaf.model.placement import LeafState
 from ringleaf.model.product import Product

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ringleaf.cli.failure import program
 from ringleaf.cli.file import bytes_of, name_of, one_line
+from ringleaf.cli.options import TopologyColumns
 from ringleaf.cli.output import progress, shortened
 from ringleaf.kube.topology import MAX_NAME, BadTopology, read_topology
 from ringleaf.model.topology import Topology, quoted, topology_of
@@ -39,18 +40,6 @@ LEAF_HINT: Final = "--leaf {}"
 
 SCENARIO: Final = {"nodes", "jobs", "running", "leaves"}
 """Keys of a scenario; any of them tells one."""
-
-
-class TopologyColumns(Struct, frozen=True):
-    """The columns of a CSV file that name a node and its leaf."""
-
-    node: str | None = None
-    leaf: str | None = None
-
-    @property
-    def given(self) -> bool:
-        """Whether any was named."""
-        return (self.node or self.leaf) is not None
 
 
 def topology_in(

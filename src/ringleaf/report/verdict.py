@@ -149,6 +149,7 @@ def _against(table: MeasureTable, head: str, contests: Sequence[Contest]) -> str
 def _differs(contest: Contest, rival: str) -> str:
     """A difference in words, with both values, and whose the other one is.
 
+    >>> from ringleaf.report.measures import measure_of
     >>> known = {"a": 0.208}
     >>> measure = measure_of("leaves.conflicts")
     >>> better = ComparisonOutcome.BETTER
@@ -180,6 +181,7 @@ def _word(measure: Measure, standing: ComparisonOutcome, *, neutral: bool) -> st
 def side_of(measure: Measure, standing: ComparisonOutcome) -> str:
     """Whether the value of the reference is lower or higher.
 
+    >>> from ringleaf.report.measures import measure_of
     >>> side_of(measure_of("wait_s.all.mean"), ComparisonOutcome.BETTER)
     'lower'
     >>> side_of(measure_of("use.effective_utilisation"), ComparisonOutcome.BETTER)

@@ -1,10 +1,10 @@
 """Commands for files, the catalogue and the shell."""
 
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from ringleaf.cli.failure import BadUse, program
-from ringleaf.cli.options import Json
+from ringleaf.cli.options import Json, TopologyColumns
 from ringleaf.cli.parameter import Option, Positional
 from ringleaf.cli.registry import COMMANDS, TOOLS, command
 
@@ -26,28 +26,7 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-class CsvColumns(NamedTuple):
-    """CSV."""
-
-    node: Annotated[
-        str | None,
-        Option(
-            "COLUMN",
-            "Column with the node.",
-            default="node, name, host, hostname, ip or server_ip, else the first",
-        ),
-    ] = None
-    leaf: Annotated[
-        str | None,
-        Option(
-            "COLUMN[,COLUMN...]",
-            "Columns that together name the leaf.",
-            default="leaf, tor, switch or rack, with rooms and other wider locations",
-        ),
-    ] = None
-
-
-DEFAULT_COLUMNS = CsvColumns()
+DEFAULT_COLUMNS = TopologyColumns()
 
 
 @command(
@@ -58,7 +37,7 @@ DEFAULT_COLUMNS = CsvColumns()
     name="topology check",
 )
 def topology_check(
-    file: TopologyFile, *, json: Json = False, table: CsvColumns = DEFAULT_COLUMNS
+    file: TopologyFile, *, json: Json = False, table: TopologyColumns = DEFAULT_COLUMNS
 ) -> int:
     """Check a topology and draw it.
 
@@ -67,9 +46,8 @@ def topology_check(
     Exit status 0 when there are no problems (there may be warnings), else 1.
     """
     from ringleaf.cli.topology import check_file
-    from ringleaf.cli.topology_file import TopologyColumns
 
-    return check_file(file, TopologyColumns(*table), as_json=json)
+    return check_file(file, table, as_json=json)
 
 
 @command(
@@ -84,16 +62,15 @@ def topology_draw(
     svg: Annotated[
         str | None, Option("OUT.svg", "Also write an SVG drawing to this file.")
     ] = None,
-    table: CsvColumns = DEFAULT_COLUMNS,
+    table: TopologyColumns = DEFAULT_COLUMNS,
 ) -> int:
     """Draw a topology: leaves as rows below the spine, slots as columns.
 
     A topology with problems is drawn as far as possible; topology check lists them.
     """
     from ringleaf.cli.topology import draw_file
-    from ringleaf.cli.topology_file import TopologyColumns
 
-    return draw_file(file, TopologyColumns(*table), svg)
+    return draw_file(file, table, svg)
 
 
 @command(
@@ -124,7 +101,7 @@ def topology_convert(
             default="as in the file; of CSV, the largest leaf",
         ),
     ] = None,
-    table: CsvColumns = DEFAULT_COLUMNS,
+    table: TopologyColumns = DEFAULT_COLUMNS,
 ) -> int:
     """Print a topology as a ConfigMap, its tor_info, a scenario or CSV.
 
@@ -132,9 +109,8 @@ def topology_convert(
     topology is printed.
     """
     from ringleaf.cli.topology import convert_file
-    from ringleaf.cli.topology_file import TopologyColumns
 
-    return convert_file(file, to.value, TopologyColumns(*table), product, leaf_size)
+    return convert_file(file, to.value, table, product, leaf_size)
 
 
 @command(
