@@ -32,11 +32,11 @@ from ringleaf.kube.objects import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PodToleration,
     PreferredNode,
     PreferredPod,
     Quantities,
-    SpreadEntry,
-    TolerationEntry,
+    TopologySpread,
 )
 from ringleaf.kube.quantity import COUNTED, BadQuantity, quantity
 from ringleaf.model.cache import Cache
@@ -437,7 +437,7 @@ def _topology_key(path: str, key: str) -> str:
     return key
 
 
-def _spread(path: str, entry: SpreadEntry) -> Spread:
+def _spread(path: str, entry: TopologySpread) -> Spread:
     if entry.max_skew < 1:
         raise BadPod(f"{path}.maxSkew is {entry.max_skew}, want 1 or more")
     if entry.min_domains is not None and entry.min_domains < 1:
@@ -504,7 +504,7 @@ def _requirement(
     return Requirement(entry.key, operator, tuple(values))
 
 
-def _toleration(path: str, entry: TolerationEntry) -> Toleration:
+def _toleration(path: str, entry: PodToleration) -> Toleration:
     """A toleration; without a key it must be of every taint."""
     operator = _word(f"{path}.operator", entry.operator or Match.EQUAL, tuple(Match))
     effect = (

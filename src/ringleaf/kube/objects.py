@@ -155,7 +155,7 @@ class Affinity(_Object):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TolerationEntry(_Object):
+class PodToleration(_Object):
     """A taint that does not keep a pod away."""
 
     key: str = ""
@@ -164,7 +164,7 @@ class TolerationEntry(_Object):
     effect: str = ""
 
 
-class SpreadEntry(_Object):
+class TopologySpread(_Object):
     """Over what pods are spread."""
 
     topology_key: str = ""
@@ -207,8 +207,8 @@ class PodSpec(_Object):
     overhead: Quantities | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
-    tolerations: list[TolerationEntry] | None = None
-    topology_spread_constraints: list[SpreadEntry] | None = None
+    tolerations: list[PodToleration] | None = None
+    topology_spread_constraints: list[TopologySpread] | None = None
     volumes: list[Volume] | None = None
     scheduling_gates: list[Gate] | None = None
     resource_claims: list[dict[str, Any]] | None = None
@@ -264,7 +264,7 @@ class Pod(_Object):
     status: PodStatus = field(default_factory=PodStatus)
 
 
-class TaintEntry(_Object):
+class NodeTaint(_Object):
     """A node's refusal of pods."""
 
     key: str = ""
@@ -276,7 +276,7 @@ class NodeSpec(_Object):
     """What an operator says of a node."""
 
     unschedulable: bool = False
-    taints: list[TaintEntry] | None = None
+    taints: list[NodeTaint] | None = None
 
 
 class Address(_Object):
