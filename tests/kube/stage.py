@@ -383,10 +383,10 @@ def pod(
     asks |= changes.pop("asks", {})
     annotations = {GROUP: group} if group else {}
     owner = {"kind": "Job", "name": group, "uid": group, "controller": True}
-    owners = [owner] if changes.pop("owned", False) else []
+    owners = {"ownerReferences": [owner]} if changes.pop("owned", False) else {}
     return {
         "metadata": {
-            "ownerReferences": owners,
+            **owners,
             "name": name,
             "namespace": changes.pop("namespace", "default"),
             "uid": changes.pop("uid", name),

@@ -191,7 +191,9 @@ def test_whatever_objects_say_others_are_bound() -> None:
 
         where = {"accelerator-type": "module-910b-8", "pool": POOL}
         stage.put_node(node("z", labels=where))
-        stage.group(POOL, 2)
+        # Pods that name a node count in their queue, also where they do not fit.
+        stage.queue(POOL, weight=1)
+        stage.group(POOL, 2, queue=POOL)
         for i in range(2):
             spec = {"nodeSelector": where, "priority": 10**9}
             stage.pod(f"{POOL}-{i}", 4, POOL, spec=spec)
