@@ -961,7 +961,32 @@ def test_a_smaller_reserve_is_none(settings: str) -> None:
 # The tables of messages are whole.
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_key_has_a_line_that_says_what_it_wants(entry: Any) -> None:  # noqa: ANN401
-    assert set(entry.__struct_encode_fields__) <= set(WANTED)
+    lines = [
+        wanted.wanted_at(entry, key, element=False)
+        for key in entry.__struct_encode_fields__
+    ]
+
+    assert all(lines)
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "line"),
+    [
+        (form.NodeEntry, "ready", "true or false"),
+        (form.NodeEntry, "name", "text"),
+        (form.NodeEntry, "labels", "a mapping of text to text"),
+        (form.SettingsEntry, "grace-over-time", "a whole number from 2 to 3600"),
+        (form.RunTimeEntry, "most-seconds", "a whole number from 1 to 2147483648"),
+        (form.JobEntry, "strategy", "card or chip"),
+        (form.JobEntry, "estimate-seconds", "a number of seconds above 0"),
+        (form.FaultEntry, "until", "a time in seconds"),
+        (form.QueueEntry, "state", "open or closed"),
+        (form.LeafEntry, "state", "idle, shared or exclusive"),
+    ],
+)
+def test_what_a_type_says_is_not_written_again(entry: Any, key: str, line: str) -> None:  # noqa: ANN401
+    assert wanted.wanted_at(entry, key, element=False) == line
+    assert key not in WANTED
 
 
 def test_every_line_is_of_a_key_that_exists() -> None:

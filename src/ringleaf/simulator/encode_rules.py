@@ -16,6 +16,7 @@ from ringleaf.model.settings import (
     SwitchMode,
 )
 from ringleaf.simulator.plain import Plain, amounts, without_nothing
+from ringleaf.simulator.rules import REPAIR_SETTINGS
 
 
 def queue(value: Queue) -> Plain:
@@ -53,16 +54,10 @@ def settings(value: Settings) -> Plain:
 
 
 def _repairs(value: RepairSettings) -> Plain:
-    """How faults are dealt with."""
+    """The settings of repairs."""
     return {
-        "grace-over-time": value.grace_s,
-        "superpod-escalation-seconds": value.block_after_s,
-        "job-escalation-seconds": value.job_after_s,
-        "repair-hold-seconds": value.hold_s,
-        "fault-brake-percent": value.brake_percent,
-        "fault-brake-seconds": value.brake_s,
-        "run-within-seconds": value.run_within_s,
-        "set-aside-seconds": value.aside_s,
+        key.replace("_", "-"): getattr(value, own)
+        for key, own in REPAIR_SETTINGS.items()
     }
 
 

@@ -31,7 +31,18 @@ Amounts = dict[str, int | float | str]
 
 MAX_SECONDS: Final = 1e12
 Predicted = Annotated[int, Meta(gt=0, le=1 << 31)]
-Moment = Annotated[float, Meta(ge=-MAX_SECONDS, le=MAX_SECONDS)]
+Moment = Annotated[
+    float, Meta(ge=-MAX_SECONDS, le=MAX_SECONDS, description="a time in seconds")
+]
+Later = Annotated[
+    float, Meta(ge=0, le=MAX_SECONDS, description="a time in seconds, from 0")
+]
+Seconds = Annotated[
+    float, Meta(ge=0, le=MAX_SECONDS, description="a number of seconds from 0")
+]
+ChipSeconds = Annotated[
+    float, Meta(ge=0, le=MAX_SECONDS, description="a number from 0")
+]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
@@ -245,7 +256,12 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     finished: list[Index] = field(default_factory=list)
     queue: str = DEFAULT_QUEUE
     priority: Priority = 0
-    estimate_seconds: Annotated[float, Meta(gt=0, le=MAX_SECONDS)] | None = None
+    estimate_seconds: (
+        Annotated[
+            float, Meta(gt=0, le=MAX_SECONDS, description="a number of seconds above 0")
+        ]
+        | None
+    ) = None
     user: str = ""
     program: str | None = None
     run_time: RunTimeEntry | None = None
@@ -254,9 +270,9 @@ class JobEntry(PodEntry, frozen=True, kw_only=True):
     critical: bool = False
     podless: bool = False
     movable: bool = False
-    restart_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0
+    restart_seconds: Seconds = 0
     checkpointed_at: Moment | None = None
-    checkpoint_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
+    checkpoint_seconds: Seconds | None = None
     created: Moment | None = None
     waiting_since: Moment | None = None
     fault_scheduling: FaultMode | UnsetType = UNSET
@@ -396,7 +412,7 @@ class KeptIdleEntry(_Entry, frozen=True):
     """One of ``kept-idle`` of ``idle-time-known``."""
 
     until: Moment
-    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
+    chip_seconds: ChipSeconds
 
 
 class EndedReservationEntry(_Entry, frozen=True):
@@ -406,7 +422,7 @@ class EndedReservationEntry(_Entry, frozen=True):
     outcome: Outcome
     since: Moment
     until: Moment
-    chip_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0.0
+    chip_seconds: ChipSeconds = 0.0
 
 
 class IdleTimeEntry(_Entry, frozen=True):
@@ -470,7 +486,7 @@ class EventEntry(_Entry, frozen=True):
 class ThenEntry(EventEntry, frozen=True, kw_only=True):
     """One of ``then``: a time, and one thing that happens."""
 
-    at: Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
+    at: Later
 
 
 class ScenarioEntry(_Entry, frozen=True):
@@ -485,8 +501,8 @@ class ScenarioEntry(_Entry, frozen=True):
     queues: list[QueueEntry] | UnsetType = UNSET
     configuration: dict[str, object] | str | UnsetType = UNSET
     then: list[ThenEntry] | UnsetType = UNSET
-    until: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
-    grace_seconds: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] = 0.0
+    until: Later | None = None
+    grace_seconds: Seconds = 0.0
 
 
 class LogEntry(_Entry, frozen=True, kw_only=True):

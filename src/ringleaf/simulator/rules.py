@@ -1,6 +1,7 @@
 """What an operator may set: ``settings``, ``configuration`` and ``queues``."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -17,6 +18,20 @@ from ringleaf.simulator.fault import written
 from ringleaf.simulator.format import QueueEntry, SettingsEntry
 from ringleaf.simulator.source import BadInput, brief, documents
 from ringleaf.simulator.wanted import WANTED
+
+REPAIR_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "grace_over_time": "grace_s",
+        "superpod_escalation_seconds": "block_after_s",
+        "job_escalation_seconds": "job_after_s",
+        "repair_hold_seconds": "hold_s",
+        "fault_brake_percent": "brake_percent",
+        "fault_brake_seconds": "brake_s",
+        "run_within_seconds": "run_within_s",
+        "set_aside_seconds": "aside_s",
+    }
+)
+"""Field of the entry ``settings`` -> field of ``RepairSettings``."""
 
 MAX_HINT: Final = 120
 """Characters of a hint of a configuration; some name everything that may be said."""
@@ -56,16 +71,8 @@ def settings_of(
 
 
 def _repairs(entry: SettingsEntry, base: RepairSettings) -> RepairSettings:
-    return RepairSettings(
-        grace_s=_or(entry.grace_over_time, base.grace_s),
-        block_after_s=_or(entry.superpod_escalation_seconds, base.block_after_s),
-        job_after_s=_or(entry.job_escalation_seconds, base.job_after_s),
-        hold_s=_or(entry.repair_hold_seconds, base.hold_s),
-        brake_percent=_or(entry.fault_brake_percent, base.brake_percent),
-        brake_s=_or(entry.fault_brake_seconds, base.brake_s),
-        run_within_s=_or(entry.run_within_seconds, base.run_within_s),
-        aside_s=_or(entry.set_aside_seconds, base.aside_s),
-    )
+    given = {own: getattr(entry, key) for key, own in REPAIR_SETTINGS.items()}
+    return replace(base, **{k: v for k, v in given.items() if v is not UNSET})
 
 
 def _mode(path: str, entry: SettingsEntry, base: SwitchMode) -> SwitchMode:

@@ -1,113 +1,60 @@
 """What each key of a scenario wants, for the message when it does not get it."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
+from msgspec.structs import fields
 
 from ringleaf.framework.idle_budget import Outcome
 from ringleaf.model.fault import Cause
 from ringleaf.model.run_time import Similarity
 from ringleaf.simulator.fault import read
 from ringleaf.simulator.format import (
-    MAX_NODES,
     OF_PODS,
     AilmentEntry,
-    EndedReservationEntry,
     EventEntry,
     FaultEntry,
-    KeptIdleEntry,
     NodeEntry,
     PlacementEntry,
     PodsEndEntry,
     PodsEntry,
     PodsRefusedEntry,
-    QueueEntry,
     RunSeriesEntry,
     ScenarioEntry,
-    StepEntry,
     ThenEntry,
 )
 
 _FROM_0: Final = "a whole number from 0 to 1000000"
 _FROM_1: Final = "a whole number from 1 to 1000000"
-_TIME: Final = "a time in seconds"
-_LATER: Final = "a time in seconds, from 0"
 
-# What each key wants, for the message when it does not get it.
+# What keys want of which the type does not say it.
 WANTED: Final[Mapping[str, str]] = {
-    "about": "text",
     "settings": "a mapping of settings",
     "nslb-version": '"1.0" or "2.0"',
-    "shared-tor-num": "1 or 2",
-    "tor-level": "double_layer or single_layer",
-    "super-pod-size": _FROM_1,
-    "reserve-nodes": _FROM_0,
-    "nodes-per-leaf": _FROM_1,
-    "job-requests": "strict or per-pod",
-    "leaf-choice": "compact or guide",
-    "grace-over-time": "a whole number from 2 to 3600",
-    "superpod-escalation-seconds": _FROM_0,
-    "job-escalation-seconds": _FROM_0,
-    "repair-hold-seconds": _FROM_0,
-    "fault-brake-percent": "a whole number from 0 to 100",
-    "fault-brake-seconds": _FROM_1,
-    "run-within-seconds": _FROM_0,
-    "set-aside-seconds": _FROM_0,
-    "share-common-leaves": "true or false",
     "nodes": "a list of nodes",
-    "name": "text",
     "product": "a product of the catalogue",
-    "count": f"a whole number from 1 to {MAX_NODES}",
     "free": "a list of chip numbers",
     "faulty": "a list of chip numbers",
     "network-faulty": "a list of chip numbers",
-    "sub-healthy": "true or false",
     "unhealthy": "a list of chip numbers",
     "weak": "a list of chip numbers",
-    "weak-switch": "true or false",
-    "down": "node-daemon, switch or not-ready",
     "offers": "a list of chip numbers",
-    "lists-all": "true or false",
-    "allocatable": _FROM_0,
-    "fault-scheduling": "off, grace, force, external-grace or external-force",
-    "default-fault-scheduling": "off, grace or force",
-    "default-tor-affinity": "none, normal-schema or large-model-schema",
     "framework": "the name of a framework, such as pytorch",
-    "fault-retry-times": _FROM_0,
-    "pod-rescheduling": "true or false",
-    "process-recover-enable": "true or false",
-    "sub-healthy-strategy": "ignore, graceExit, forceExit or hotSwitch",
     "recover-policy-path": "pod, 'pod,job' or job",
     "master": f"{_FROM_0}, or null",
     "leaf": "the name of a leaf switch",
-    "slot": _FROM_0,
-    "superpod": _FROM_0,
-    "ready": "true or false",
-    "unschedulable": "true or false",
-    "labels": "a mapping of text to text",
     "taints": "a list of taints",
     "resources": "a mapping of resources to amounts",
-    "key": "text",
-    "effect": "NoSchedule, PreferNoSchedule or NoExecute",
-    "value": "text",
     "leaves": "a mapping of leaf names to their state",
-    "state": "idle, shared or exclusive",
-    "healthy": "true or false",
-    "address": "text",
     "cross-leaf-jobs": "a list of large-model-schema and normal-schema",
-    "order": _FROM_0,
     "running": "a list of jobs with placements",
     "jobs": "a list of jobs",
     "replicas": _FROM_1,
-    "tor-affinity": "large-model-schema, normal-schema or null",
-    "sp-block": _FROM_0,
-    "super-pod-affinity": "hard or soft",
     "chips": f"{_FROM_0}, per pod",
-    "strategy": "card or chip",
-    "distributed": "true or false",
     "vnpu": "the template of a virtual NPU",
-    "node-selector": "a mapping of text to text",
     "node-affinity": "a list of terms",
     "match-expressions": "a list of requirements",
     "operator": "an operator of Kubernetes",
@@ -115,42 +62,17 @@ WANTED: Final[Mapping[str, str]] = {
     "tolerations": "a list of tolerations",
     "previous": "a mapping with placements",
     "placements": "a list of placements",
-    "replica": _FROM_0,
     "node": "the name of a node",
-    "annotations": "a mapping of text to text",
     "failed-nodes": "a list of node names",
-    "keep": "pods or job",
-    "started": _TIME,
     "roles": "a list of roles",
     "rank-index": "a list of ranks",
     "finished": "a list of ranks of pods",
-    "min-member": _FROM_0,
     "queue": "the name of a queue",
-    "priority": "a whole number from -2147483648 to 2147483647",
-    "estimate-seconds": "a number of seconds above 0",
-    "user": "text",
-    "program": "text",
     "run-time": "a mapping with median-seconds and most-seconds",
-    "median-seconds": "a whole number from 1 to 2147483648",
-    "most-seconds": "a whole number from 1 to 2147483648",
-    "runs": _FROM_0,
     "by": f"one of {', '.join(Similarity)}",
     "steps": "a list of whole numbers from 0",
-    "preemptable": "true or false",
-    "preempts": "true or false",
-    "critical": "true or false",
-    "podless": "true or false",
-    "movable": "true or false",
-    "restart-seconds": "a number of seconds from 0",
-    "checkpointed-at": _TIME,
-    "checkpoint-seconds": "a number of seconds from 0",
-    "most": "a whole number from 1 to 1000000",
-    "created": _TIME,
-    "waiting-since": _TIME,
     "ending": "a list of ranks of pods",
     "host-ports": "a list of ports",
-    "pod-labels": "a mapping of text to text",
-    "namespace": "text",
     "pod-affinity": "a list of terms",
     "pod-anti-affinity": "a list of terms",
     "spread": "a list of wishes",
@@ -159,27 +81,14 @@ WANTED: Final[Mapping[str, str]] = {
     "preferred-pod-anti-affinity": "a list of terms with a weight",
     "topology-key": "a label of nodes",
     "selector": "a mapping with match-labels or match-expressions",
-    "match-labels": "a mapping of text to text",
     "namespaces": "a list of texts",
-    "weight": "a whole number from 1 to 100",
-    "max-skew": _FROM_1,
-    "when-unsatisfiable": "DoNotSchedule or ScheduleAnyway",
-    "min-domains": _FROM_1,
     "queues": "a list of queues",
     "capability": "a mapping of resources to amounts",
     "guarantee": "a mapping of resources to amounts",
-    "reclaimable": "true or false",
-    "hierarchy": "text",
-    "hierarchy-weights": "text",
     "configuration": "a mapping with actions, tiers, or text with it",
     "then": "a list of what happens later",
-    "until": _LATER,
-    "grace-seconds": "a number of seconds from 0",
-    "at": _LATER,
     "arrives": "a mapping: a job",
     "ends": "the name of a job, or a mapping with job and returns",
-    "returns": "true or false",
-    "ends-run": "true or false",
     "pods-end": "a mapping with job and replicas",
     "pods-ending": "a mapping with job and replicas",
     "bind-fails": "a mapping with job and replicas",
@@ -192,35 +101,18 @@ WANTED: Final[Mapping[str, str]] = {
     "run-times-known": "a list of running times of similar jobs",
     "idle-time-known": "a mapping: what reservations kept idle",
     "kept-idle": "a list of times and chip-seconds",
-    "chip-seconds": "a number from 0",
-    "budget-spent": "true or false",
     "reservations": "a list of reservations that have ended",
     "outcome": f"one of {', '.join(Outcome)}",
-    "pods": _FROM_0,
     "ailments": "a list of pods and what is wrong with them",
     "cause": f"one of {', '.join(Cause)}",
-    "why": "text",
     "record": "a mapping with since",
-    "since": _TIME,
-    "reach": "pods, block or job",
     "deleted": "a list of ranks of pods",
-    "deleted-at": _TIME,
-    "stuck-at": _TIME,
-    "retries-used": _FROM_0,
-    "is-over": "true or false",
     "moved-for": "the name of a job",
     "where": "a node or a job",
-    "part": "text",
-    "seen": _TIME,
-    "acted": _TIME,
-    "recovered": _TIME,
     "nodes-gone": "a list of node names",
     "queue-gone": "the name of a queue",
     "wakes": "true",
     "job": "the name of a job",
-    "succeeded": "true or false",
-    "ringleaf-log": "1",
-    "version": "text",
     "events": "a list of what happened",
     "instructions": "a list of what was said",
 }
@@ -258,8 +150,6 @@ ELEMENT_WANTED: Final[Mapping[str, str]] = {
 OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (NodeEntry, "chips"): f"{_FROM_1}, of the node",
     (PlacementEntry, "chips"): "a list of chip numbers",
-    (QueueEntry, "state"): "open or closed",
-    (QueueEntry, "weight"): "a whole number from 1 to 65535",
     (PodsEntry, "replicas"): "a list of ranks of pods",
     (PodsEndEntry, "replicas"): "a list of ranks of pods",
     (PodsRefusedEntry, "replicas"): "a list of ranks of pods",
@@ -268,9 +158,6 @@ OWN_WANTED: Final[Mapping[tuple[type[Struct], str], str]] = {
     (AilmentEntry, "cause"): f"one of {', '.join(OF_PODS)}",
     (EventEntry, "queue"): "a mapping: a queue",
     (ThenEntry, "queue"): "a mapping: a queue",
-    (StepEntry, "at"): _TIME,
-    (KeptIdleEntry, "until"): _TIME,
-    (EndedReservationEntry, "until"): _TIME,
 }
 
 
@@ -286,7 +173,44 @@ def wanted_at(entry: type[Struct], key: str, element: bool) -> str:  # noqa: FBT
     if element:
         usual = ELEMENT_WANTED.get(key, "a mapping")
         return OWN_ELEMENT_WANTED.get((entry, key), usual)
-    return OWN_WANTED.get((entry, key), WANTED[key])
+    found = OWN_WANTED.get((entry, key), WANTED.get(key))
+    if found is None:
+        found = _by_type(next(f.type for f in fields(entry) if f.encode_name == key))
+    return found
+
+
+def _by_type(kind: Any) -> str:  # noqa: ANN401 - what ``typing`` makes
+    """What a value of this type is, in words.
+
+    >>> from ringleaf.simulator.format import Weight
+    >>> _by_type(Literal["a", "b"] | None), _by_type(Weight)
+    ('a or b', 'a whole number from 1 to 100')
+    """
+    origin, several = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return _by_type(next(k for k in several if k not in (UnsetType, NoneType)))
+    if origin is Annotated:
+        (limits,) = several[1:]
+        least = limits.ge if limits.gt is None else limits.gt + 1
+        usual = f"a whole number from {least} to {limits.le}"
+        return str(limits.description or usual)
+    if origin is Literal:
+        return _either(map(str, several))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _either(str(each.value) for each in kind)
+    return _PLAIN[kind]
+
+
+def _either(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+_PLAIN: Final[Mapping[Any, str]] = {
+    bool: "true or false",
+    str: "text",
+    dict[str, str]: "a mapping of text to text",
+}
 
 
 def read_entry(document: object) -> ScenarioEntry:
