@@ -114,8 +114,8 @@ def test_one_that_waits_is_told_when_by_the_estimates() -> None:
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
     assert found.start is not None
-    assert found.start.told is not None
-    assert found.start.told["ready-at"] == 600 + 3600
+    assert found.start.plain is not None
+    assert found.start.plain["ready-at"] == 600 + 3600
     assert found.start.words(found.ends or ()) == (
         "could start in 53.3 min, at 1970-01-01 01:10:00 UTC, on a [0-7]: "
         "by then 'pod default/old' has ended"
@@ -134,8 +134,8 @@ def test_one_that_waits_is_told_from_which_runs_its_start_is_predicted() -> None
     (found,) = asked(stage, manifest("new", 8)).outcomes
 
     assert found.start is not None
-    assert found.start.told is not None
-    assert found.start.told["ready-at"] == 600 + 4096
+    assert found.start.plain is not None
+    assert found.start.plain["ready-at"] == 600 + 4096
     assert found.start.words(found.ends or ()) == (
         "could start in 1.0 h, at 1970-01-01 01:18:16 UTC, on a [0-7]: "
         "by then 'pod default/old' has ended; 'pod default/old' is expected to end by "

@@ -72,7 +72,7 @@ def test_much_happens_in_these_worlds() -> None:
         key
         for seed in SEEDS
         for step in recorded(seed)[0].steps
-        for told in step.told
+        for told in step.plain
         for key in (*told, told.get("report", {}).get("verdict"))
     )
 

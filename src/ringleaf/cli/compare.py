@@ -277,14 +277,14 @@ def _show(console: Console, results: Results, written: Sequence[Path]) -> None:
     found = MeasureTable(results)
     if len(results.policies) > 1:
         print_verdict(console, in_short(found))
-    print_tables(console, results, _told(found))
+    print_tables(console, results, _measures_to_show(found))
     if seeds == 1:
         warn(f"with one seed nothing is coloured; hint: {program()} compare --seeds 5")
     for path in written:
         console.print(Text(f"written: {path}", "dim"), soft_wrap=True)
 
 
-def _told(table: MeasureTable) -> Sequence[Sequence[str]]:
+def _measures_to_show(table: MeasureTable) -> Sequence[Sequence[str]]:
     """The measures to show; where some job never starts, those that count all jobs."""
     of_cluster, of_jobs = TOLD
     first = ["jobs.unstarted"] if table.unstarted else []

@@ -73,7 +73,7 @@ def show_demo(*, jobs: int | None, out: str, as_json: bool) -> int:
     console = Console(highlight=False)
     if not as_json:
         for text in (WHERE, SCHEDULERS):
-            print_trimmed(console, _told(text, wanted))
+            print_trimmed(console, _printed(text, wanted))
             console.print()
     report = Path(out) / "report.html"
     with one_line(out):
@@ -97,7 +97,7 @@ def _tell(console: Console, line: str) -> None:
     console.file.flush()
 
 
-def _told(text: str, wanted: SimulationRequest) -> str:
+def _printed(text: str, wanted: SimulationRequest) -> str:
     return text.format(
         jobs=wanted.jobs,
         site=SITES[wanted.cluster].title.replace(":", ","),

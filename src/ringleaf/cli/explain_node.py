@@ -118,7 +118,7 @@ def print_node(
     """Print what the job finds on one node; the exit status."""
     where = superpods_by_node(session.cluster)
     if as_json:
-        print_json(_node_told(job, answer, where.get(answer.node)))
+        print_json(_node_plain(job, answer, where.get(answer.node)))
         return 0 if answer.fits else 1
     found = answer.found
     if isinstance(found, RefusedNode):
@@ -189,22 +189,22 @@ def _unit_words(answer: NodeAnswer, superpod: int | None) -> Iterator[str]:
         )
 
 
-def _node_told(job: Job, answer: NodeAnswer, superpod: int | None) -> dict[str, Any]:
+def _node_plain(job: Job, answer: NodeAnswer, superpod: int | None) -> dict[str, Any]:
     """The answer as plain values."""
     one = isinstance(answer.found, Candidate)
-    told = {"job": job.name, "fits": answer.fits, "fits-one-pod": one}
-    told |= msgspec.to_builtins(answer.found)
+    facts = {"job": job.name, "fits": answer.fits, "fits-one-pod": one}
+    facts |= msgspec.to_builtins(answer.found)
     if isinstance(answer.fate, Waiting):
-        told["waits"] = {"message": answer.fate.message, "hint": answer.fate.hint}
+        facts["waits"] = {"message": answer.fate.message, "hint": answer.fate.hint}
     view = answer.view
     if view.rule is not None:
-        told["network-rule"] = msgspec.to_builtins(view.rule)
+        facts["network-rule"] = msgspec.to_builtins(view.rule)
     if answer.leaf is not None:
-        told["leaf"] = msgspec.to_builtins(answer.leaf)
+        facts["leaf"] = msgspec.to_builtins(answer.leaf)
     for each in view.superpods:
         if each.superpod == superpod:
-            told["superpod"] = msgspec.to_builtins(each)
-    return told
+            facts["superpod"] = msgspec.to_builtins(each)
+    return facts
 
 
 def _say(console: Console, head: str, *lines: str) -> None:

@@ -81,18 +81,18 @@ class JobExplanation(Struct, frozen=True):
 
     def plain(self, run: ScenarioRun) -> Plain:
         """The result as plain values."""
-        told: Plain = {"decision": fate_plain(run, self.fate), "at": whole(self.at)}
+        facts: Plain = {"decision": fate_plain(run, self.fate), "at": whole(self.at)}
         if self.job_state is not None:
-            told["phase"] = str(self.job_state.phase)
-        told["queue"] = self.queue
+            facts["phase"] = str(self.job_state.phase)
+        facts["queue"] = self.queue
         if self.line is not None:
-            told["place"] = {"place": self.line.place, "of": self.line.length}
+            facts["place"] = {"place": self.line.place, "of": self.line.length}
         if self.reservation is not None:
-            told["reservation"] = self.reservation
-        told["other-reservations"] = self.others
+            facts["reservation"] = self.reservation
+        facts["other-reservations"] = self.others
         if self.suspended_until is not None:
-            told["reservations-suspended-until"] = whole(self.suspended_until)
-        return told | survey_plain(self.found)
+            facts["reservations-suspended-until"] = whole(self.suspended_until)
+        return facts | survey_plain(self.found)
 
 
 def explain_run(
@@ -139,7 +139,7 @@ def job_explanation(run: ScenarioRun, name: str, top: int) -> JobExplanation:
     engine, job = run.engine, run.jobs[name]
     view = engine.view
     fate = fate_of(run, name)
-    told = {
+    facts = {
         each: reservation_plain(view, reservation)
         for each, reservation in engine.reservations.items()
         if reservation.job.product is job.product
@@ -150,8 +150,8 @@ def job_explanation(run: ScenarioRun, name: str, top: int) -> JobExplanation:
         job_state=view.job_states.get(name),
         queue=queue_plain(engine, job.queue),
         line=queue_position(run, name),
-        reservation=told.pop(name, None),
-        others=list(told.values()),
+        reservation=facts.pop(name, None),
+        others=list(facts.values()),
         found=None if isinstance(fate, Ended) else _survey(run, fate, top),
         suspended_until=engine.cycle.reservations.idle.suspended_until,
     )
@@ -296,16 +296,16 @@ def _unnamed(reservation: Plain, enough: Sequence[str]) -> Plain:
     return {key: value for key, value in reservation.items() if key != "held-by"}
 
 
-def _queue_words(told: Plain) -> str:
-    if "weight" not in told:
-        return f"queue {told['name']!r} does not exist"
-    uses, fair = told["uses"], told["deserves"]
+def _queue_words(facts: Plain) -> str:
+    if "weight" not in facts:
+        return f"queue {facts['name']!r} does not exist"
+    uses, fair = facts["uses"], facts["deserves"]
     parts = []
     for resource in {**uses, **fair}:
         used = uses.get(resource, 0)
         due = fair.get(resource, used)
         share = f" (fair share {plain_amount(resource, due)})" * (due != used)
         parts.append(f"{resource_words(resource, used)}{share}")
-    words = f"queue {told['name']!r}: weight {told['weight']}, uses "
+    words = f"queue {facts['name']!r}: weight {facts['weight']}, uses "
     words += ", ".join(parts) or "nothing"
-    return f"{words}, closed" if told["state"] == "closed" else words
+    return f"{words}, closed" if facts["state"] == "closed" else words

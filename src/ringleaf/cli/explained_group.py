@@ -139,7 +139,7 @@ class ExplainedGroup:
         Nothing that ends helps a job that would not start on an empty cluster.
         """
         found = job_explanation(run, self._group.name, self._top)
-        never = self._start is not None and self._start.told is None
+        never = self._start is not None and self._start.plain is None
         if never and may_start(found.fate):
             found = replace(found, fate=replace(found.fate, hint=""))
         return found
@@ -164,8 +164,8 @@ class ExplainedGroup:
         told |= {"held": group.status.not_ready} if group.status.not_ready else {}
         told |= {"uncreated": self._uncreated} if self._uncreated else {}
         told |= {"repair": self._repair} if self._repair else {}
-        if self._start is not None and self._start.told is not None:
-            told["could-start"] = self._start.told
+        if self._start is not None and self._start.plain is not None:
+            told["could-start"] = self._start.plain
         return told | ({"places": list(self._ranks)} if self._ranks else {})
 
     def print(self, console: Console) -> None:

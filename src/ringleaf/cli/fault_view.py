@@ -69,7 +69,7 @@ class FaultView:
         """All of it."""
         faults = [self._fault(each) for each in self._book.everything]
         repairs = [
-            self.repair_told(each) for _name, each in sorted(self._repairs.items())
+            self.repair_plain(each) for _name, each in sorted(self._repairs.items())
         ]
         return {
             "at": whole(self._now),
@@ -183,7 +183,7 @@ class FaultView:
 
     # Repairs.
 
-    def repair_told(self, repair: Repair) -> Plain:
+    def repair_plain(self, repair: Repair) -> Plain:
         """One repair as plain values."""
         job_state = self._view.job_states.get(repair.name)
         wanting = sorted(repair.wanting(job_state))
@@ -304,7 +304,7 @@ def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
 def repair_of(engine: Engine, job: str, now: float) -> Plain | None:
     """How far the repair of a job is; None if it needs none."""
     repair = engine.repairs.get(job)
-    return None if repair is None else FaultView(engine, now).repair_told(repair)
+    return None if repair is None else FaultView(engine, now).repair_plain(repair)
 
 
 def is_of_pod(part: str) -> bool:

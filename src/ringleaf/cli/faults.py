@@ -149,13 +149,13 @@ class Followed:
     def __init__(self, wanted: FaultQuery) -> None:
         self._wanted, self._lives = wanted, Lives()
 
-    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """The faults as plain values."""
         return faults_in(look, cache, self._lives, self._wanted)
 
-    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+    def screen(self, facts: Plain, now: float, rows: int) -> ConsoleRenderable:
         """The screen, with at most *rows* rows in its tables."""
-        return FaultScreen(told, rows=min(rows, MAX_ROWS), now=now)
+        return FaultScreen(facts, rows=min(rows, MAX_ROWS), now=now)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """Their lives are written down elsewhere."""

@@ -47,7 +47,7 @@ class FillRequest(Struct, frozen=True):
         demand: Chips asked in the static fill, over those there are.
         load: Chip-seconds asked in the churn fill, over those there are.
         jobs: Jobs that come in the churn fill.
-        bounded: Whether bounds are to be told, too.
+        bounded: Whether bounds are computed as well.
 
     """
 
@@ -88,12 +88,13 @@ def fill_cluster(
         for place, filled in executor_of(workers)(run, runs):
             found[place] = filled
             shown.advance(task)
-    told = _told(asked, [found[place] for place in range(len(runs))], who(wanted[0]))
+    fills = [found[place] for place in range(len(runs))]
+    facts = _summary_plain(asked, fills, who(wanted[0]))
     if as_json:
-        print_json(told)
+        print_json(facts)
     else:
-        _show(TrimmedConsole(), told)
-        if LEAVES not in told["bounds"]:
+        _show(TrimmedConsole(), facts)
+        if LEAVES not in facts["bounds"]:
             warn("no bound by the rule; hint: pip install 'ringleaf[optimum]'")
     return 0
 
@@ -122,7 +123,7 @@ def run(asked: FillRequest) -> Filled:
     return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bounds)
 
 
-def _told(
+def _summary_plain(
     asked: FillRequest, found: Sequence[Filled], reference: str
 ) -> dict[str, Any]:
     """All of it as plain values."""
@@ -181,10 +182,10 @@ def _compared(
 # For people.
 
 
-def _show(console: Console, told: dict[str, Any]) -> None:
-    seeds = told["seeds"]
+def _show(console: Console, facts: dict[str, Any]) -> None:
+    seeds = facts["seeds"]
     console.print(
-        f"allocated chips, {told['workload']} in excess on {told['cluster']}; "
+        f"allocated chips, {facts['workload']} in excess on {facts['cluster']}; "
         f"{seeds} seed{'s' * (seeds != 1)}",
         soft_wrap=True,
     )
@@ -194,16 +195,16 @@ def _show(console: Console, told: dict[str, Any]) -> None:
     for title in TITLES.values():
         shown.add_column(title, justify="right", no_wrap=True)
     marks, seen = marks_of(console), set[str]()
-    for row in told["policies"]:
+    for row in facts["policies"]:
         cells = [_cell(row[way], marks) for way in TITLES]
         seen |= {str(cell.style) for cell in cells}
         shown.add_row(Text(row["policy"]), *cells)
-    for name, mean in told["bounds"].items():
+    for name, mean in facts["bounds"].items():
         shown.add_row(Text(BOUNDS[name], "dim"), Text(_percent(mean), "dim"))
     print_trimmed(console, shown)
     console.print()
     if seeds > 1:
-        words = marks_words(marks, seen, told["reference"], "paired by seed")
+        words = marks_words(marks, seen, facts["reference"], "paired by seed")
         line = f"± {100 * CONFIDENCE:.0f} % confidence; {words}"
         console.print(Text(line, "dim"), soft_wrap=True)
     else:
@@ -213,15 +214,15 @@ def _show(console: Console, told: dict[str, Any]) -> None:
         )
 
 
-def _cell(told: dict[str, Any], marks: dict[str, str]) -> Text:
-    difference = msgspec.convert(told["difference"], Estimate | None)
+def _cell(facts: dict[str, Any], marks: dict[str, str]) -> Text:
+    difference = msgspec.convert(facts["difference"], Estimate | None)
     if difference is None or not is_significant(ALLOCATED, difference):
-        return Text(_percent(told["allocated"]))
+        return Text(_percent(facts["allocated"]))
     colour = "green" if difference.mean > 0 else "red"
-    return Text(f"{marks[colour]}{_percent(told['allocated'])}", colour)
+    return Text(f"{marks[colour]}{_percent(facts['allocated'])}", colour)
 
 
-def _percent(told: dict[str, Any]) -> str:
+def _percent(facts: dict[str, Any]) -> str:
     """A mean with its interval, in percent.
 
     >>> _percent({"mean": 0.975, "low": 0.97, "high": 0.98, "n": 2})
@@ -229,8 +230,8 @@ def _percent(told: dict[str, Any]) -> str:
     >>> _percent({"mean": 1.0, "low": None, "high": None, "n": 2})
     '100.0 % ± 0.0'
     """
-    value = f"{100 * told['mean']:.1f} %"
-    if told["n"] == 1:
+    value = f"{100 * facts['mean']:.1f} %"
+    if facts["n"] == 1:
         return value
-    half = 0.0 if told["high"] is None else told["high"] - told["mean"]
+    half = 0.0 if facts["high"] is None else facts["high"] - facts["mean"]
     return f"{value} ± {100 * half:.1f}"

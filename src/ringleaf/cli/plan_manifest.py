@@ -275,8 +275,8 @@ def plain_answer(found: ManifestPlan) -> Plain:
             plain = answer(cluster, each.decision)
             if each.held:
                 plain["held"] = each.held
-        if each.start is not None and each.start.told is not None:
-            plain["could-start"] = each.start.told
+        if each.start is not None and each.start.plain is not None:
+            plain["could-start"] = each.start.plain
         if each.ends is not None:
             plain["enough-to-end"] = each.ends
         told.append(plain)

@@ -86,20 +86,20 @@ def plain(engine: Engine, found: MovePlan | NoMoves | None, name: str | None) ->
     if found is None:
         return {"why": "no job is pending"}
     if isinstance(found, NoMoves):
-        told: Plain = {"for": found.job or name} if found.job or name else {}
-        told |= {"why": str(found.why), "message": found.message}
-        return told | ({"plan": _told(engine, found.plan)} if found.plan else {})
-    return _told(engine, found)
+        facts: Plain = {"for": found.job or name} if found.job or name else {}
+        facts |= {"why": str(found.why), "message": found.message}
+        return facts | ({"plan": _plan_plain(engine, found.plan)} if found.plan else {})
+    return _plan_plain(engine, found)
 
 
-def _told(engine: Engine, plan: MovePlan) -> Plain:
+def _plan_plain(engine: Engine, plan: MovePlan) -> Plain:
     cluster = engine.view.cluster
 
     def places(given: Iterable[Placement]) -> list[Plain]:
         return [placement_plain(cluster, each) for each in given]
 
-    told: Plain = {"for": plan.job} if plan.job else {"whole": list(plan.units)}
-    told["moves"] = [
+    facts: Plain = {"for": plan.job} if plan.job else {"whole": list(plan.units)}
+    facts["moves"] = [
         {
             "job": move.job,
             "chips": move.mover.chips,
@@ -112,9 +112,9 @@ def _told(engine: Engine, plan: MovePlan) -> Plain:
         for move in plan.moves
     ]
     if plan.job:
-        told["starts-on"] = places(plan.places)
-    told |= {"cost": whole(plan.cost), "benefit": whole(plan.benefit)}
-    return told | {"chips": plan.chips, "sooner-seconds": whole(plan.sooner_s)}
+        facts["starts-on"] = places(plan.places)
+    facts |= {"cost": whole(plan.cost), "benefit": whole(plan.benefit)}
+    return facts | {"chips": plan.chips, "sooner-seconds": whole(plan.sooner_s)}
 
 
 def print_plan(
@@ -129,8 +129,8 @@ def print_plan(
         return
     if isinstance(found, NoMoves):
         job = found.job or name
-        told = f"job {job!r}: {found.message}" if job else found.message
-        console.print(Text(told))
+        facts = f"job {job!r}: {found.message}" if job else found.message
+        console.print(Text(facts))
         if found.hint:
             console.print(Text(f"hint: {found.hint}", style="bold"))
         if found.plan is None:
@@ -180,7 +180,7 @@ def where_words(engine: Engine, placements: Iterable[Placement]) -> str:
     """Nodes, and what part of the network they are in, in few words."""
     cluster = engine.view.cluster
     nodes = list(dict.fromkeys(p.node for p in placements))
-    told = shortened(nodes, MAX_NODES)
+    facts = shortened(nodes, MAX_NODES)
     units = []
     for node in nodes:
         at = cluster.index[node]
@@ -189,7 +189,7 @@ def where_words(engine: Engine, placements: Iterable[Placement]) -> str:
             units.append(f"SuperPoD {cluster.superpod.item(at)}")
         elif leaf is not None:
             units.append(f"leaf {leaf.name}")
-    return f"{told} ({shortened(list(dict.fromkeys(units)), 2)})" if units else told
+    return f"{facts} ({shortened(list(dict.fromkeys(units)), 2)})" if units else facts
 
 
 def _sums(engine: Engine, plan: MovePlan) -> Iterator[str]:

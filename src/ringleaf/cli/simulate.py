@@ -60,18 +60,18 @@ def simulate_jobs(
     if went:
         return _put_away(course, folder, wanted, went)
     tally = course.clock.finish()
-    told = _told(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
+    facts = _summary_plain(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
     load, chips = trial.workload.load, trial.site.chips
-    for text in warnings_on([[told["measures"]]], load, chips, wanted):
+    for text in warnings_on([[facts["measures"]]], load, chips, wanted):
         warn(text)
     if folder is not None:
-        _write(folder, told, course)
+        _write(folder, facts, course)
     if as_json:
-        print_json(told)
+        print_json(facts)
     else:
         took = time.perf_counter() - begun
         speed = (took, course.clock.steps - before)
-        print_summary(TrimmedConsole(), told, speed, folder)
+        print_summary(TrimmedConsole(), facts, speed, folder)
     return 0
 
 
@@ -216,23 +216,25 @@ def _put_away(
 ) -> int:
     """Say how a run that was interrupted can go on."""
     over = course.clock.tally.over
-    told = f"interrupted after {over} jobs"
+    facts = f"interrupted after {over} jobs"
     if folder is None:
-        report(f"{told}; hint: with --out DIR a run can be continued")
+        report(f"{facts}; hint: with --out DIR a run can be continued")
     else:
         _save(course, folder, wanted)
         for observer in course.clock.observers:
             if isinstance(observer, Ledger):
                 observer.close()
         again = f"--resume {folder / BOOKMARK}"
-        report(f"{told}; hint: the same command with {again} continues it")
+        report(f"{facts}; hint: the same command with {again} continues it")
     return 128 + number
 
 
 # What it comes to.
 
 
-def _told(wanted: SimulationRequest, trial: Trial, course: Course) -> dict[str, Any]:
+def _summary_plain(
+    wanted: SimulationRequest, trial: Trial, course: Course
+) -> dict[str, Any]:
     """All of it as plain values; the same arguments give the same."""
     site, jobs = trial.site, trial.workload
     return {
@@ -259,7 +261,7 @@ def _told(wanted: SimulationRequest, trial: Trial, course: Course) -> dict[str, 
     }
 
 
-def _write(folder: Path, told: dict[str, Any], course: Course) -> None:
+def _write(folder: Path, facts: dict[str, Any], course: Course) -> None:
     """The files of results; what says how fast it went stands apart."""
     lines = [",".join(SERIES)]
     lines += [
@@ -267,7 +269,7 @@ def _write(folder: Path, told: dict[str, Any], course: Course) -> None:
     ]
     written: dict[str, bytes] = {
         "series.csv": "\n".join([*lines, ""]).encode(),
-        "summary.json": _pretty(told),
+        "summary.json": _pretty(facts),
         "cost.json": _pretty(course.timed.plain()),
     }
     for name, data in written.items():

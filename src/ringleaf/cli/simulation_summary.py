@@ -20,27 +20,27 @@ def _percent(share: float | None) -> str:
 
 
 def print_summary(
-    console: Console, told: Plain, speed: tuple[float, int], folder: Path | None
+    console: Console, facts: Plain, speed: tuple[float, int], folder: Path | None
 ) -> None:
-    """Print the results in *told*, the speed of the simulation, and the folder."""
-    for line in _head(told):
+    """Print the results in *facts*, the speed of the simulation, and the folder."""
+    for line in _head(facts):
         console.print(line, soft_wrap=True)
     console.print()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
-    for word, line in _lines(told):
+    for word, line in _lines(facts):
         table.add_row(word, line)
     console.print(table)
     console.print()
-    console.print(_by_size(told["measures"]))
-    if left_out := _left_out(told["measures"]):
+    console.print(_by_size(facts["measures"]))
+    if left_out := _left_out(facts["measures"]):
         console.print(left_out, soft_wrap=True)
     console.print()
-    if hint := _hint(told):
+    if hint := _hint(facts):
         console.print(Text(hint), soft_wrap=True)
     took, steps = speed
-    jobs = told["jobs"]["arrived"]
+    jobs = facts["jobs"]["arrived"]
     console.print(
         Text(f"simulated in {took:.1f} s: {jobs / took:,.0f} jobs a second", "dim")
         if took and steps
@@ -57,14 +57,14 @@ def _left_out(measures: Plain) -> str:
         return ""
     longest = format_duration(measures["jobs"]["longest_unstarted_s"])
     pending = measures["pending_s"]["all"]
-    told = (
+    facts = (
         f"{words} never started, pending for up to {longest} at the end; "
         "wait times leave them out"
     )
     if not pending["unstarted"]:
-        return told
+        return facts
     return (
-        f"{told}; with them, pending until the last job ended, the mean is "
+        f"{facts}; with them, pending until the last job ended, the mean is "
         f"{format_duration(pending['mean'])} or more"
     )
 
@@ -74,9 +74,9 @@ IDLE, IN_ORDER, LONG_S = 0.5, 0.5, 60.0
 takes longer, there is something to try."""
 
 
-def _hint(told: Plain) -> str:
+def _hint(facts: Plain) -> str:
     """What to try where jobs wait for their turn while chips are free; or nothing."""
-    options, measures = told["options"], told["measures"]
+    options, measures = facts["options"], facts["measures"]
     order = measures["why"]["jobs"]["order"]["share"] or 0.0
     wait_s = measures["wait_s"]["all"]["mean"] or 0.0
     idle = (measures["use"]["utilisation"] or 0.0) < IDLE
@@ -89,8 +89,8 @@ def _hint(told: Plain) -> str:
     )
 
 
-def _head(told: Plain) -> Iterator[Text]:
-    cluster, workload, options = told["cluster"], told["workload"], told["options"]
+def _head(facts: Plain) -> Iterator[Text]:
+    cluster, workload, options = facts["cluster"], facts["workload"], facts["options"]
     order = f" in order {options['order']}" if options["order"] else ""
     yield Text(
         f"{workload['name']} on {cluster['name']}, {options['policy']}{order}", "bold"
@@ -108,25 +108,25 @@ def _head(told: Plain) -> Iterator[Text]:
     )
 
 
-def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
-    jobs, measures = told["jobs"], told["measures"]
-    yield "jobs", _jobs(told)
+def _lines(facts: Plain) -> Iterator[tuple[str, Text]]:
+    jobs, measures = facts["jobs"], facts["measures"]
+    yield "jobs", _jobs(facts)
     use = measures["use"]
-    yield "utilization", _told(_percent(use["utilisation"]), _useful(told))
+    yield "utilization", _joined(_percent(use["utilisation"]), _useful(facts))
     wait = measures["wait_s"]["all"]
     few = ", ".join(
         f"{key} {format_duration(wait[key])}" for key in ("p50", "p95", "p99")
     )
-    yield "wait time", _told(f"mean {format_duration(wait['mean'])}", few)
+    yield "wait time", _joined(f"mean {format_duration(wait['mean'])}", few)
     if wait["mean"] and (why := _why(measures["why"])):
         yield "causes", Text(why)
     chips = measures["chips"]
     violations = chips["ring_violations"]
     torn = "no pod across rings" if not violations else f"{violations} across rings"
     stranded = f"{_percent(chips['fragmentation'])} of all chips"
-    yield "stranded", _told(stranded, torn)
+    yield "stranded", _joined(stranded, torn)
     leaves = measures["leaves"]
-    if told["cluster"]["leaves"] and leaves["gangs"]:
+    if facts["cluster"]["leaves"] and leaves["gangs"]:
         yield "leaves", _leaves(leaves)
     superpods = measures["superpods"]
     if superpods["blocks"]:
@@ -135,19 +135,19 @@ def _lines(told: Plain) -> Iterator[tuple[str, Text]]:
     if (regret := measures.get("regret", {})).get("n"):
         most = f"at most {_percent(regret['max'])}, at {regret['n']:,} moments"
         could = f"{_percent(regret['mean'])} less than the optimum"
-        yield "regret", _told(could, most)
-    if told["options"]["faults"] != "none":
+        yield "regret", _joined(could, most)
+    if facts["options"]["faults"] != "none":
         yield "faults", _faults(jobs)
     if jobs["stops"]:
-        yield "lost", _lost(told)
+        yield "lost", _lost(facts)
 
 
-def _told(first: str, then: str) -> Text:
+def _joined(first: str, then: str) -> Text:
     return Text.assemble((first, "bold"), f"   {then}" if then else "")
 
 
-def _jobs(told: Plain) -> Text:
-    jobs = told["jobs"]
+def _jobs(facts: Plain) -> Text:
+    jobs = facts["jobs"]
     waiting = jobs["arrived"] - jobs["over"] - jobs["refused"]
     parts = [f"{jobs['over']:,} ended"]
     if waiting:
@@ -155,12 +155,12 @@ def _jobs(told: Plain) -> Text:
     if jobs["refused"]:
         parts.append(f"{jobs['refused']:,} invalid: they can never be placed")
     return Text(
-        ", ".join(parts) + f"; the last after {format_duration(told['ends_s'])}"
+        ", ".join(parts) + f"; the last after {format_duration(facts['ends_s'])}"
     )
 
 
-def _useful(told: Plain) -> str:
-    use = told["measures"]["use"]
+def _useful(facts: Plain) -> str:
+    use = facts["measures"]["use"]
     parts = []
     if use["effective_utilisation"] != use["utilisation"]:
         parts.append(f"effective utilization {_percent(use['effective_utilisation'])}")
@@ -183,8 +183,8 @@ def _leaves(leaves: Plain) -> Text:
     crossing = f"{leaves['jobs']:,} of {leaves['gangs']:,} gangs cross leaves"
     conflicts = leaves["conflicts"] or 0.0
     if not conflicts:
-        return _told("no spine conflicts", crossing)
-    return _told(
+        return _joined("no spine conflicts", crossing)
+    return _joined(
         f"{conflicts:.2f} spine conflicts at a time",
         f"{crossing}, {leaves['at_risk']:,} share a leaf with another",
     )
@@ -192,11 +192,11 @@ def _leaves(leaves: Plain) -> Text:
 
 def _faults(jobs: Plain) -> Text:
     unhurt = "no job was stopped" if jobs["faults"] and not jobs["stops"] else ""
-    return _told(f"{jobs['faults']:,}" if jobs["faults"] else "none", unhurt)
+    return _joined(f"{jobs['faults']:,}" if jobs["faults"] else "none", unhurt)
 
 
-def _lost(told: Plain) -> Text:
-    jobs, faults = told["jobs"], told["measures"]["faults"]
+def _lost(facts: Plain) -> Text:
+    jobs, faults = facts["jobs"], facts["measures"]["faults"]
     hours = jobs["lost_chip_s"] / 3600
     parts = [f"{so_many(jobs['stops'], 'time')} a job was stopped"]
     if faults["evictions"]:
@@ -206,7 +206,7 @@ def _lost(told: Plain) -> Text:
         parts.append(f"{so_many(faults['deleted_pods'], 'pod')} deleted for faults")
         parts.append(f"repaired after {recovery}")
         parts.append(f"{_percent(faults['share_in_place'])} of pods in place")
-    return _told(f"{hours:,.0f} chip-hours", ", ".join(parts))
+    return _joined(f"{hours:,.0f} chip-hours", ", ".join(parts))
 
 
 def _by_size(measures: Plain) -> Table:

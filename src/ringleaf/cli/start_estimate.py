@@ -27,7 +27,7 @@ class Start(Struct, frozen=True):
     """When and where a pending job could start.
 
     Args:
-        told: As plain values; None if it could not start after any job.
+        plain: As plain values; None if it could not start after any job.
         places: Its nodes and chips, in words.
         blockers: The jobs that are expected to end before, as people know them.
         unknown: Those of them of which no running time is known.
@@ -37,7 +37,7 @@ class Start(Struct, frozen=True):
 
     """
 
-    told: Plain | None
+    plain: Plain | None
     places: str = ""
     blockers: dict[str, str] = {}
     unknown: dict[str, str] = {}
@@ -51,7 +51,7 @@ class Start(Struct, frozen=True):
         The jobs that are expected to end before are named if no job is enough, or if
         they are the one that is.
         """
-        if self.told is None:
+        if self.plain is None:
             return "would not start if every running job ended"
         if not self.blockers:
             return f"could start soon, on {self.places}"
@@ -102,11 +102,11 @@ def _named(look: Look, name: str) -> str:
     return repr(known_as(look.cache, name)) + " (not bound)" * (name in look.binds)
 
 
-def _predicted(names: Mapping[str, str], told: Plain) -> str:
+def _predicted(names: Mapping[str, str], plain: Plain) -> str:
     """Which of the jobs a start waits for is predicted to end last, and from what."""
-    if "predicted" not in told:
+    if "predicted" not in plain:
         return ""
-    last = told["predicted"][0]
+    last = plain["predicted"][0]
     end = moment(last["ends-at"])
     return f"{names[last['job']]} is expected to end by {end}, {last['by']}"
 
@@ -123,11 +123,11 @@ def start_of(look: Look, job_state: JobState) -> Start:
     )
     if reservation is None:
         return Start(None)
-    told = reservation_plain(look.engine.view, reservation)
+    plain = reservation_plain(look.engine.view, reservation)
     if not is_booked:
-        told.pop("since", None)
+        plain.pop("since", None)
     places = reservation_words(
-        {k: v for k, v in told.items() if k not in ("ready-at", "held-by")}
+        {k: v for k, v in plain.items() if k not in ("ready-at", "held-by")}
     ).removeprefix("reserved: ")
     now = look.engine.view.now
     jobs = {each: _named(look, each) for each in reservation.blockers}
@@ -137,5 +137,5 @@ def start_of(look: Look, job_state: JobState) -> Start:
         if ends_at(other, now) == inf
     }
     ready_at = reservation.ready_at(now)
-    predicted = _predicted(jobs, told)
-    return Start(told, places, jobs, unknown, ready_at, look.now, predicted)
+    predicted = _predicted(jobs, plain)
+    return Start(plain, places, jobs, unknown, ready_at, look.now, predicted)

@@ -146,30 +146,30 @@ def status_of(look: Look, cache: ReadOnlyCache, lives: Lives = NO_LIVES) -> Plai
         "reservations": _reservations(engine, look.now),
         "short": list(_short(cache)),
         "faults": summary_of(look.engine),
-        "problems": [*_problems(look), *_untold(lives)],
+        "problems": [*_problems(look), *_unread_history(lives)],
     }
     return found | {"names": _names(cache, found)}
 
 
 def _names(cache: ReadOnlyCache, found: Plain) -> Plain:
     """What people call the jobs that are named, where that is something else."""
-    told = {each["job"] for key in ("waiting", "short") for each in found[key]}
-    told |= {each["job"] for each in found["reservations"]["ended"]}
+    facts = {each["job"] for key in ("waiting", "short") for each in found[key]}
+    facts |= {each["job"] for each in found["reservations"]["ended"]}
     for key in ("leaves", "superpods"):
-        told |= {job for each in found[key] for job in each["crossed-by"]}
-    known = {job: known_as(cache, job) for job in sorted(told)}
+        facts |= {job for each in found[key] for job in each["crossed-by"]}
+    known = {job: known_as(cache, job) for job in sorted(facts)}
     return {job: name for job, name in known.items() if name != job}
 
 
 def _queue(
     look: Look, name: str, ours: Iterable[JobState], waiting: Iterable[Plain]
 ) -> Plain:
-    told = queue_plain(look.engine, name)
+    facts = queue_plain(look.engine, name)
     queue = look.engine.view.queues[name]
-    told["capability"] = amounts(queue.capability)
-    told["running"] = sum(s.job.queue == name and bool(s.placements) for s in ours)
-    told["waiting"] = sum(each["queue"] == name for each in waiting)
-    return told
+    facts["capability"] = amounts(queue.capability)
+    facts["running"] = sum(s.job.queue == name and bool(s.placements) for s in ours)
+    facts["waiting"] = sum(each["queue"] == name for each in waiting)
+    return facts
 
 
 def _products(chips: Chips) -> Iterator[Plain]:
@@ -272,8 +272,8 @@ def _waiting(look: Look, cache: ReadOnlyCache) -> Iterator[Plain]:
         ):
             continue
         if job_state is None and group.reported.job is not None:
-            told = look.engine.explain(group.name)
-            why = _invalid_words(told) if isinstance(told, Invalid) else ""
+            facts = look.engine.explain(group.name)
+            why = _invalid_words(facts) if isinstance(facts, Invalid) else ""
         else:
             why = cache.why_of(group)
         job = group.reported.job
@@ -293,8 +293,8 @@ def _waiting(look: Look, cache: ReadOnlyCache) -> Iterator[Plain]:
     yield from sorted(found, key=lambda each: (each["since"], each["job"]))
 
 
-def _invalid_words(told: Invalid) -> str:
-    return f"invalid: {told.problem}" + (f"; hint: {told.hint}" if told.hint else "")
+def _invalid_words(facts: Invalid) -> str:
+    return f"invalid: {facts.problem}" + (f"; hint: {facts.hint}" if facts.hint else "")
 
 
 def _short(cache: ReadOnlyCache) -> Iterator[Plain]:
@@ -321,8 +321,8 @@ def _problems(look: Look) -> Iterator[Plain]:
         yield {"kind": "Job", "object": each.job, "message": each.message}
 
 
-def _untold(lives: Lives) -> Iterator[Plain]:
+def _unread_history(lives: Lives) -> Iterator[Plain]:
     """A problem: the recorded fault history cannot be read."""
     if lives.trouble:
-        told = f"the history of faults is not known: {lives.trouble}"
-        yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": told}
+        facts = f"the history of faults is not known: {lives.trouble}"
+        yield {"kind": "ConfigMap", "object": "/".join(FAULTS), "message": facts}

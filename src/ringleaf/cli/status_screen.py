@@ -88,16 +88,16 @@ class StatusScreen:
         name: str = self._status["names"].get(job, job)
         return name
 
-    def _leader(self, told: Plain) -> Text:
-        lease = f"Lease {told['lease']}"
-        if told["state"] == "leads":
-            return Text.assemble("leader: ", (told["holder"], "green"), f" ({lease})")
-        if told["state"] == HELD:
-            ago = format_duration(max(0.0, self._now - told["renewed"]))
-            last = f", last by {told['holder']} {ago} ago" if told["holder"] else ""
+    def _leader(self, facts: Plain) -> Text:
+        lease = f"Lease {facts['lease']}"
+        if facts["state"] == "leads":
+            return Text.assemble("leader: ", (facts["holder"], "green"), f" ({lease})")
+        if facts["state"] == HELD:
+            ago = format_duration(max(0.0, self._now - facts["renewed"]))
+            last = f", last by {facts['holder']} {ago} ago" if facts["holder"] else ""
             return Text(f"leader: none, {lease} is not held{last}", style="red")
-        if told["state"] == "unknown":
-            return Text(f"leader: unknown, {told['why']}", style="yellow")
+        if facts["state"] == "unknown":
+            return Text(f"leader: unknown, {facts['why']}", style="yellow")
         return Text(f"leader: none elected, there is no {lease}")
 
     def _products(self) -> Table:
@@ -108,10 +108,10 @@ class StatusScreen:
         table = _numbers(*columns)
         for each in listed:
             away = [f"{each[key]} {word}" for key, word in _AWAY.items() if each[key]]
-            told = f" ({', '.join(away)})" if away else ""
+            facts = f" ({', '.join(away)})" if away else ""
             table.add_row(
                 Text(each["product"]),
-                f"{each['nodes']}{told}",
+                f"{each['nodes']}{facts}",
                 str(each["chips"]),
                 str(each["used"]),
                 Text(str(each["free"]), style="green" if each["free"] else ""),
@@ -141,11 +141,11 @@ class StatusScreen:
         """Leaves or SuperPoDs: those with the most room, and how many there are."""
         free = sum(each["free-nodes"] for each in listed)
         sizes = Counter(each["free-nodes"] for each in listed)
-        told = ", ".join(
+        facts = ", ".join(
             f"{n} with {size}" for size, n in sorted(sizes.items(), reverse=True)[:6]
         )
         words = so_many(len(listed), key.replace("superpod", "SuperPoD"), several)
-        yield Text(f"{words}, {so_many(free, 'free node')}: {told}")
+        yield Text(f"{words}, {so_many(free, 'free node')}: {facts}")
         crossed = [each for each in listed if each["crossed-by"]]
         if crossed:
             table = new_table(key.replace("superpod", "SuperPoD"), "free", "crossed by")
@@ -183,18 +183,18 @@ class StatusScreen:
 
     def _reservations(self) -> Iterator[Any]:
         """What reservations kept idle, and what became of them."""
-        told = self._status["reservations"]
-        if not (told["chip-seconds"] or told["ended"]):
+        facts = self._status["reservations"]
+        if not (facts["chip-seconds"] or facts["ended"]):
             return
-        used = f"{told['budget-used']:.0%} of their budget"
-        if "suspended-until" in told:
-            used += f", none is made until {moment(told['suspended-until'])}"
-        hours = _chip_hours(told["chip-seconds"])
+        used = f"{facts['budget-used']:.0%} of their budget"
+        if "suspended-until" in facts:
+            used += f", none is made until {moment(facts['suspended-until'])}"
+        hours = _chip_hours(facts["chip-seconds"])
         yield Text()
         yield Text(f"reservations kept {hours} idle in the last 24 hours: {used}")
-        if told["ended"]:
+        if facts["ended"]:
             table = new_table("reserved for", "ended", "after", "kept idle", "the job")
-            for each in reversed(told["ended"]):
+            for each in reversed(facts["ended"]):
                 table.add_row(
                     Text(self._name(each["job"])),
                     f"{format_duration(max(0.0, self._now - each['until']))} ago",
@@ -258,18 +258,20 @@ def _use_words(queue: Plain) -> str:
     return ", ".join(words) or "nothing"
 
 
-def _fault_words(told: Plain) -> str:
+def _fault_words(facts: Plain) -> str:
     """What is wrong in the cluster, and where to read more.
 
     >>> _fault_words({"open": 3, "nodes": 2, "repairs": 1, "rate-limited": 0})
     '3 faults on 2 nodes, 1 job being repaired; hint: ringleaf faults'
     """
-    nodes = f" on {so_many(told['nodes'], 'node')}" if told["nodes"] else ""
-    words = f"{so_many(told['open'], 'fault') if told['open'] else 'no faults'}{nodes}"
-    if told["repairs"]:
-        words += f", {so_many(told['repairs'], 'job')} being repaired"
-    if told["rate-limited"]:
-        words += f", {told['rate-limited']} held back by the rate limit"
+    nodes = f" on {so_many(facts['nodes'], 'node')}" if facts["nodes"] else ""
+    words = (
+        f"{so_many(facts['open'], 'fault') if facts['open'] else 'no faults'}{nodes}"
+    )
+    if facts["repairs"]:
+        words += f", {so_many(facts['repairs'], 'job')} being repaired"
+    if facts["rate-limited"]:
+        words += f", {facts['rate-limited']} held back by the rate limit"
     return f"{words}; hint: ringleaf faults"
 
 

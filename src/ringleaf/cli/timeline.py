@@ -108,14 +108,14 @@ def _print_network(console: Console, run: ScenarioRun, fate: Waiting) -> None:
 
 def _table(run: ScenarioRun, found: Iterable[Fate]) -> Table:
     """How every job stands at the end."""
-    told = list(found)
-    given = marks(fate for fate in told if isinstance(fate, Placed))
-    queues = {fate.job.queue for fate in told} != {DEFAULT_QUEUE}
-    products = len({fate.job.product for fate in told}) > 1
+    facts = list(found)
+    given = marks(fate for fate in facts if isinstance(fate, Placed))
+    queues = {fate.job.queue for fate in facts} != {DEFAULT_QUEUE}
+    products = len({fate.job.product for fate in facts}) > 1
     optional = ["product"] * products + ["queue"] * queues
     table = new_table("", "job", *optional, "wanted", "verdict", "waited", "where")
     waits = waits_of(run)
-    for fate in told:
+    for fate in facts:
         letter, style = given.get(fate.job.name, ("", ""))
         word = verdict(fate)
         row = [Text(letter, style=style), Text(bare_name(fate.job.name))]
@@ -147,34 +147,34 @@ def _where(run: ScenarioRun, fate: Fate) -> str:
     if isinstance(fate, Ended):
         return ""
     engine, name = run.engine, fate.job.name
-    told = [where(engine.view.cluster, fate)]
+    facts = [where(engine.view.cluster, fate)]
     if name in engine.reservations:
-        told = [
+        facts = [
             reservation_words(reservation_plain(engine.view, engine.reservations[name]))
         ]
     job_state = engine.view.job_states.get(name)
     if isinstance(fate, Placed) and job_state is not None:
         if job_state.missing:
-            told.append(f"{len(job_state.missing)} of {fate.job.n_pods} pods short")
+            facts.append(f"{len(job_state.missing)} of {fate.job.n_pods} pods short")
         if job_state.terminating:
-            told.append(f"{len(job_state.terminating)} pods ending")
-    return "; ".join(told)
+            facts.append(f"{len(job_state.terminating)} pods ending")
+    return "; ".join(facts)
 
 
 def reservation_words(
-    told: dict[str, Any], clock: Callable[[float], str] = lambda at: f"{at} s"
+    facts: dict[str, Any], clock: Callable[[float], str] = lambda at: f"{at} s"
 ) -> str:
     """A reservation in short: where, and from when, by the *clock*."""
     places = [
         f"{each['node']} [{chip_words(each['chips'])}]"
         if each["chips"]
         else each["node"]
-        for each in told["nodes"]
+        for each in facts["nodes"]
     ]
-    when = f", from {clock(told['ready-at'])}" if "ready-at" in told else ""
-    if told.get("held-by"):
-        jobs = shortened(told["held-by"], MAX_PLACES)
-        by = f" (by {clock(told['ready-at'])})" if "ready-at" in told else ""
+    when = f", from {clock(facts['ready-at'])}" if "ready-at" in facts else ""
+    if facts.get("held-by"):
+        jobs = shortened(facts["held-by"], MAX_PLACES)
+        by = f" (by {clock(facts['ready-at'])})" if "ready-at" in facts else ""
         when = f", waits for {jobs} to end{by}"
     return f"reserved: {shortened(places, MAX_PLACES, '; ')}{when}"
 

@@ -54,10 +54,10 @@ Plain = dict[str, Any]
 class Show(Protocol):
     """What is shown of a cluster."""
 
-    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """The result as plain values."""
 
-    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+    def screen(self, facts: Plain, now: float, rows: int) -> ConsoleRenderable:
         """The screen, with at most *rows* rows in its tables."""
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
@@ -70,13 +70,13 @@ class StatusView:
     def __init__(self) -> None:
         self._lives = Lives()
 
-    def told(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
         """The result as plain values."""
         return status_of(look, cache, self._lives)
 
-    def screen(self, told: Plain, now: float, rows: int) -> ConsoleRenderable:
+    def screen(self, facts: Plain, now: float, rows: int) -> ConsoleRenderable:
         """The screen, with at most *rows* rows in its tables."""
-        return StatusScreen(told, now, rows)
+        return StatusScreen(facts, now, rows)
 
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """What is known of its faults is written down elsewhere."""
@@ -235,7 +235,7 @@ class Watching:
             return
         if self._is_new or self._status is None:
             self._is_new = False
-            self._status = self._show.told(Look(self._cache, now), self._cache)
+            self._status = self._show.facts(Look(self._cache, now), self._cache)
         shown = self._status | {"leader": self._lead.plain(now)}
         shown |= {"trouble": self.trouble} if self.trouble else {}
         live.update(fitting(self._show, shown, now, live.console), refresh=True)

@@ -97,7 +97,7 @@ class Census:
         by_size = sorted(self.sizes.items(), key=lambda item: int(item[0]))
         self.sizes = dict(by_size)
 
-    def rows(self, shares: Mapping[str, Share], told: Told) -> list[dict[str, Any]]:
+    def rows(self, shares: Mapping[str, Share], facts: Told) -> list[dict[str, Any]]:
         """Plain values of *shares*, with what was published of them."""
         return [
             {
@@ -107,18 +107,18 @@ class Census:
                 "chip-time-percent": round(100 * share.chip_s / self.chip_s, 3),
                 "median-seconds": median(share.runs_s),
                 "longest-seconds": max(share.runs_s),
-                **_published(told.get(key)),
+                **_published(facts.get(key)),
             }
             for key, share in shares.items()
         ]
 
 
-def _published(told: tuple[float, float] | None) -> dict[str, float]:
-    if told is None:
+def _published(facts: tuple[float, float] | None) -> dict[str, float]:
+    if facts is None:
         return {}
     return {
-        "published-jobs-percent": round(told[0], 3),
-        "published-chip-time-percent": round(told[1], 3),
+        "published-jobs-percent": round(facts[0], 3),
+        "published-chip-time-percent": round(facts[1], 3),
     }
 
 
@@ -144,11 +144,11 @@ def show_workloads(asked: WorkloadQuery | None, *, as_json: bool) -> int:
     site = simulated_cluster(asked.cluster or _home(asked.name)).site
     found = _found(asked, site)
     with progress(what="counting the jobs"):
-        told = _told(found, site, asked.name)
+        facts = _summary_plain(found, site, asked.name)
     if as_json:
-        print_json(told)
+        print_json(facts)
     else:
-        _print_one(console, told)
+        _print_one(console, facts)
     return 0
 
 
@@ -188,7 +188,7 @@ def _found(asked: WorkloadQuery, site: Site) -> Workload:
 
 @contextmanager
 def plain(*bad: type[Exception]) -> Iterator[None]:
-    """What goes wrong inside is told as it is."""
+    """Let errors inside keep their own message."""
     try:
         yield
     except bad as error:
@@ -202,7 +202,7 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _told(found: Workload, site: Site, name: str) -> dict[str, Any]:
+def _summary_plain(found: Workload, site: Site, name: str) -> dict[str, Any]:
     """The workload as plain values."""
     census = Census(found.job_specs())
     own = _figures(name)
@@ -259,22 +259,22 @@ def _print_lists(console: Console, listed: Mapping[str, Any]) -> None:
     print_line(console, Text(more))
 
 
-def _print_one(console: Console, told: Mapping[str, Any]) -> None:
+def _print_one(console: Console, facts: Mapping[str, Any]) -> None:
     head = (
-        f"{told['name']} on {told['cluster']}: {so_many(told['jobs'], 'job')} in "
-        f"{format_duration(told['span-seconds'])}, offered load {told['load']:.2f}, "
-        f"{told['mean-chips']:.2f} chips a job"
+        f"{facts['name']} on {facts['cluster']}: {so_many(facts['jobs'], 'job')} in "
+        f"{format_duration(facts['span-seconds'])}, offered load {facts['load']:.2f}, "
+        f"{facts['mean-chips']:.2f} chips a job"
     )
-    if "published-mean-chips" in told:
-        head += f" (published: {told['published-mean-chips']:.2f})"
+    if "published-mean-chips" in facts:
+        head += f" (published: {facts['published-mean-chips']:.2f})"
     print_line(console, Text(head, style="bold"))
-    print_line(console, Text(told["about"], style="dim"))
-    for note in told["notes"]:
+    print_line(console, Text(facts["about"], style="dim"))
+    for note in facts["notes"]:
         print_line(console, Text(f"note: {note}", style="yellow"))
     for key, word in (("kinds", "kind"), ("sizes", "chips"), ("endings", "ending")):
         console.print()
-        console.print(_table(word, told[key]))
-    if "published-mean-chips" in told:
+        console.print(_table(word, facts[key]))
+    if "published-mean-chips" in facts:
         console.print()
         print_line(console, Text("In brackets: what was published.", style="dim"))
 
@@ -301,5 +301,5 @@ def _table(word: str, rows: list[dict[str, Any]]) -> Table:
 
 
 def _percent(row: Mapping[str, Any], key: str) -> str:
-    told = row.get(f"published-{key}")
-    return f"{row[key]:.2f}" + ("" if told is None else f" ({told:.2f})")
+    facts = row.get(f"published-{key}")
+    return f"{row[key]:.2f}" + ("" if facts is None else f" ({facts:.2f})")

@@ -105,7 +105,7 @@ class Recorder:
             "at": whole(now),
             **({} if most == inf else {"most": most}),
             "events": [encode.event(event) for event in heard],
-            "instructions": _told(self._engine, said),
+            "instructions": _instructions_plain(self._engine, said),
         }
         self._write(step)
         return said
@@ -124,7 +124,7 @@ def beginning_of(engine: Engine) -> Beginning:
     )
 
 
-def _told(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
+def _instructions_plain(engine: Engine, said: Iterable[Instruction]) -> list[Plain]:
     return [instruction_plain(engine.view.cluster, each) for each in said]
 
 
@@ -214,7 +214,8 @@ class _Player:
             for i, entry in enumerate(step.events)
         ]
         most = inf if step.most is None else step.most
-        now = _told(self._engine, self._engine.handle_all(events, step.at, most))
+        said = self._engine.handle_all(events, step.at, most)
+        now = _instructions_plain(self._engine, said)
         self.steps += 1
         self.said += len(now)
         for recorded, again in zip_longest(step.instructions, now):

@@ -79,17 +79,17 @@ def plain(run: ScenarioRun) -> Plain:
     waits = waits_of(run)
     return {
         "decisions": [
-            fate_plain(run, fate) | _wait_told(waits.get(fate.job.name))
+            fate_plain(run, fate) | _wait_plain(waits.get(fate.job.name))
             for fate in fates(run)
         ],
         "instructions": [
-            {"at": whole(step.at)} | told for step in run.steps for told in step.told
+            {"at": whole(step.at)} | said for step in run.steps for said in step.plain
         ],
         "reservations": [reservation_plain(view, each) for each in reservations],
     }
 
 
-def _wait_told(wait: Wait | None) -> Plain:
+def _wait_plain(wait: Wait | None) -> Plain:
     return {} if wait is None else {"waited-seconds": whole(wait.seconds)}
 
 
@@ -207,7 +207,7 @@ def timed_events(run: ScenarioRun) -> Iterator[tuple[float, bool, Plain]]:
     for step in run.steps:
         for event in step.events:
             yield step.at, False, encode.event(event)
-        for told in step.told:
+        for told in step.plain:
             yield step.at, True, told
 
 

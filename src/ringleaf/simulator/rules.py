@@ -113,7 +113,7 @@ def conf_of(
         also = f" (and {more} more: ringleaf check-conf lists them)" if more else ""
         hint = first.hint if first.hint is None else first.hint[:MAX_HINT]
         raise BadInput(f"{_placed(path, first)}{also}", hint)
-    warnings += _told(path, conf.warnings)
+    warnings += _remark_lines(path, conf.warnings)
     found = conf.settings
     for where, entry in settings:
         found = settings_of(where, entry, found, warnings)
@@ -135,7 +135,7 @@ def _key(step: object) -> str | int:
     return step if isinstance(step, int) and step is not True else str(step)
 
 
-def _told(path: str, remarks: Iterable[Remark]) -> list[str]:
+def _remark_lines(path: str, remarks: Iterable[Remark]) -> list[str]:
     return [f"{path}: {remark}" for remark in remarks]
 
 

@@ -37,7 +37,7 @@ class Step(Struct, frozen=True):
     at: float
     events: tuple[Event, ...]
     instructions: tuple[Instruction, ...]
-    told: tuple[dict[str, Any], ...]
+    plain: tuple[dict[str, Any], ...]
     """The instructions as plain values, with the nodes as they were."""
 
 
@@ -152,16 +152,16 @@ class _Clock:
                 self.jobs[event.job.name] = event.job
         said = self._scheduler.handle_all(events, now)
         cluster = self._scheduler.view.cluster
-        told = tuple(instruction_plain(cluster, each) for each in said)
-        self.steps.append(Step(now, tuple(events), tuple(said), told))
+        plain = tuple(instruction_plain(cluster, each) for each in said)
+        self.steps.append(Step(now, tuple(events), tuple(said), plain))
         for instruction in said:
             self._carry_out(now, instruction)
 
     def _carry_out(self, now: float, instruction: Instruction) -> None:
         match instruction:
             case Bind(job, placements, annotations):
-                for placement, told in zip(placements, annotations, strict=True):
-                    self.written[job, placement.replica] = told
+                for placement, plain in zip(placements, annotations, strict=True):
+                    self.written[job, placement.replica] = plain
                 self._bound.update((job, placement.replica) for placement in placements)
             case Evict(job, replicas) | Delete(job, replicas):
                 self.end(gone_at(instruction, now, self._grace), job, replicas)
