@@ -188,7 +188,7 @@ def _found(asked: WorkloadQuery, site: Site) -> Workload:
 
 @contextmanager
 def plain(*bad: type[Exception]) -> Iterator[None]:
-    """Let errors inside keep their own message."""
+    """Turn errors inside into ``BadUse`` with their own message."""
     try:
         yield
     except bad as error:
