@@ -21,10 +21,10 @@ from rich.table import Table
 import ringleaf
 from ringleaf.engine.engine import Engine
 from ringleaf.kube.api import Api
+from ringleaf.kube.collector import SchedulerCollector, SchedulerSample
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.objects import NodeObject, Pod
-from ringleaf.kube.page import Page, Reading
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf_testbed.hardware import fleet, node_object
 
@@ -122,7 +122,7 @@ def steps_ms(of: Scheduler) -> tuple[float, float]:
     sums, longest = [], []
     for _round in range(ROUNDS):
         taken, began = [], process_time()
-        for _step in Reading(of, ringleaf.__version__).steps():
+        for _step in SchedulerSample(of, ringleaf.__version__).steps():
             taken.append(1000 * (process_time() - began))
             began = process_time()
         sums.append(sum(taken))
@@ -133,7 +133,7 @@ def steps_ms(of: Scheduler) -> tuple[float, float]:
 def main() -> int:
     """Print the figures; status 1 where a goal is missed."""
     found = scheduler()
-    page = Page(found, ringleaf.__version__)
+    page = SchedulerCollector(found, ringleaf.__version__)
     body, _kind = page.text()
     whole, _most = timed_ms(page.text)
     reading, step = steps_ms(found)

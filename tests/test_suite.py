@@ -17,7 +17,7 @@ from tests.suite import Part, Result, Screen, computing_parts, run_parts
 from tests.testbed.fixtures import LANES
 
 ROOT = Path(__file__).parents[1]
-MIXED = "tests/kube/test_page.py"
+MIXED = "tests/kube/test_collector.py"
 """A file with tests that need the testbed, and tests that do not."""
 
 Python = Callable[..., Part]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT, read_conf
 from ringleaf.engine.engine import Engine
-from ringleaf.kube.look import Look
+from ringleaf.kube.snapshot import Snapshot
 from ringleaf.model.decision import Decision, Invalid, Placed
 from ringleaf.simulator.anonymous import Names, anonymous
 from ringleaf.simulator.dump import scenario_of, state_of, written
@@ -76,7 +76,9 @@ def verdict(
     return "waiting", decision.missing, dict(decision.reasons), *own
 
 
-def from_dump(look: Look, *, hidden: bool) -> tuple[ScenarioRun, Names | None, bytes]:
+def from_dump(
+    look: Snapshot, *, hidden: bool
+) -> tuple[ScenarioRun, Names | None, bytes]:
     state, names = state_of(look.events), None
     if hidden:
         state, names = anonymous(state)
@@ -315,7 +317,7 @@ reached: Counter[str] = Counter()
 
 
 def check_that_a_dump_decides_the_same(stage: Stage, hidden: bool) -> None:  # noqa: FBT001
-    look = Look(stage.cache, stage.now)
+    look = Snapshot(stage.cache, stage.now)
     before = {name for name, s in look.engine.view.job_states.items() if s.placements}
     found, names, data = from_dump(look, hidden=hidden)
     look.decide()

@@ -26,9 +26,9 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.repair import Repair
-from ringleaf.kube.faultbook import BRAKED, DELETED, LIVES
-from ringleaf.kube.lives import Lives, lives_of
-from ringleaf.kube.look import Look
+from ringleaf.kube.fault_history import FaultHistory, lives_of
+from ringleaf.kube.fault_store import BRAKED, DELETED, LIVES
+from ringleaf.kube.snapshot import Snapshot
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (
     Cause,
@@ -274,15 +274,15 @@ def test_lives_are_read_as_they_were_written() -> None:
     faults = (CHIP, Fault("n1", Cause.REFUSAL, seen=2.5, why="no", until=9.0))
     written = msgspec.json.encode(faults).decode()
 
-    def listed(data: dict[str, str] | None) -> Lives:
+    def listed(data: dict[str, str] | None) -> FaultHistory:
         return lives_of(msgspec.json.encode({"items": [{"data": data}]}))
 
-    assert listed({LIVES: written}) == Lives(faults, is_there=True)
-    assert listed({"fault-node": "[]"}) == listed(None) == Lives()
+    assert listed({LIVES: written}) == FaultHistory(faults, is_there=True)
+    assert listed({"fault-node": "[]"}) == listed(None) == FaultHistory()
     waits = listed({LIVES: "[]", BRAKED: '["default/g"]'})
-    assert waits == Lives(is_there=True, braked=("default/g",))
-    assert listed({LIVES: "[]", BRAKED: "?"}) == Lives(is_there=True)
-    assert listed({BRAKED: '["default/g"]'}) == Lives(braked=("default/g",))
+    assert waits == FaultHistory(is_there=True, braked=("default/g",))
+    assert listed({LIVES: "[]", BRAKED: "?"}) == FaultHistory(is_there=True)
+    assert listed({BRAKED: '["default/g"]'}) == FaultHistory(braked=("default/g",))
     deletion = Deletion(5.25, "default/g", 2)
     gone = msgspec.json.encode([deletion]).decode()
     assert listed({LIVES: "?", DELETED: gone}).deletions == (deletion,)
@@ -293,9 +293,11 @@ def test_lives_are_read_as_they_were_written() -> None:
 # A cluster.
 
 
-def look_of(stage: Stage, lives: Lives, wanted: FaultQuery | None = None) -> Plain:
+def look_of(
+    stage: Stage, lives: FaultHistory, wanted: FaultQuery | None = None
+) -> Plain:
     cache = observed(stage)
-    return faults_in(Look(cache, stage.now), cache, lives, wanted or FaultQuery())
+    return faults_in(Snapshot(cache, stage.now), cache, lives, wanted or FaultQuery())
 
 
 def shown(found: Plain, **more: Any) -> list[str]:  # noqa: ANN401
@@ -311,7 +313,9 @@ def test_jobs_that_wait_for_the_brake_are_named() -> None:
     stage.gang("g", 2, labels={"fault-scheduling": "force"})
     stage.cycle()
 
-    found = look_of(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
+    found = look_of(
+        stage, FaultHistory(is_there=True, braked=("default/g", "default/gone"))
+    )
 
     assert found["rate-limit"]["engaged"]
     assert found["rate-limit"]["held"] == ["default/g"]
@@ -322,7 +326,7 @@ def test_jobs_that_wait_for_the_brake_are_named() -> None:
 def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:
     stage = Stage([node("a"), node("b", ready="False")])
 
-    found = look_of(stage, Lives())
+    found = look_of(stage, FaultHistory())
 
     (fault,) = found["faults"]
     assert (fault["where"], fault["words"], fault["seen"]) == ("b", "not ready", None)
@@ -332,7 +336,7 @@ def test_a_cluster_without_lives_has_faults_since_nobody_knows_when() -> None:
 
 
 def test_without_faults_nobody_is_told_that_lives_are_not_known() -> None:
-    (line,) = shown(look_of(Stage([node("a")]), Lives()))
+    (line,) = shown(look_of(Stage([node("a")]), FaultHistory()))
 
     assert line.endswith("UTC  no faults")
 
@@ -340,7 +344,7 @@ def test_without_faults_nobody_is_told_that_lives_are_not_known() -> None:
 def test_lives_that_were_written_down_are_shown() -> None:
     stage = Stage([node("a"), node("b", ready="False")])
     now = stage.now
-    lives = Lives(
+    lives = FaultHistory(
         (
             Fault("b", Cause.NODE, seen=now - 300, acted=now - 299, jobs=("x/j",)),
             Fault("a", Cause.CHIP, "chip 1", seen=now - 9, recovered=now - 5),
@@ -365,7 +369,7 @@ def test_faults_of_one_node_or_one_job_can_be_asked_for() -> None:
     stage.cycle()
     where = stage.bound["p"].split()[0]
     other = "b" if where == "a" else "a"
-    lives = Lives(
+    lives = FaultHistory(
         tuple(Fault(n, Cause.REFUSAL, seen=1.0, until=9e9) for n in ("a", "b")),
         is_there=True,
     )
@@ -391,7 +395,7 @@ def test_faults_of_one_node_or_one_job_can_be_asked_for() -> None:
 )
 def test_names_that_nobody_has_are_refused(wanted: FaultQuery, told: str) -> None:
     with pytest.raises(BadUse, match=told):
-        look_of(Stage("a"), Lives(), wanted)
+        look_of(Stage("a"), FaultHistory(), wanted)
 
 
 def test_a_job_that_ends_while_somebody_looks_is_not_refused() -> None:
@@ -404,7 +408,7 @@ def test_a_job_that_ends_while_somebody_looks_is_not_refused() -> None:
 
 
 def test_what_could_not_be_read_is_said() -> None:
-    found = look_of(Stage("a"), Lives(trouble="not allowed"))
+    found = look_of(Stage("a"), FaultHistory(trouble="not allowed"))
 
     assert shown(found)[1] == "the history of faults is not known: not allowed"
     late = shown(found | {"trouble": "status 500"}, now=found["at"] + 60)

@@ -14,10 +14,10 @@ from ringleaf.cli.plan_manifest import ManifestPlan, plain_answer, print_answer,
 from ringleaf.engine.event import RepairKnown, RunTimesKnown
 from ringleaf.framework.instruction import Report
 from ringleaf.framework.run_times import RunSeries
-from ringleaf.kube.lives import Lives
-from ringleaf.kube.look import Look, ReadOnlyCache
+from ringleaf.kube.fault_history import FaultHistory
 from ringleaf.kube.manifest import BadManifest, Reader, documents_of
 from ringleaf.kube.objects import NodeObject, Pod
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot
 from ringleaf.model.decision import Waiting
 from ringleaf.model.fault import Cause, Deletion, Fault, Record
 from ringleaf.model.run_time import Similarity
@@ -45,7 +45,7 @@ def gang(name: str, pods: int, chips: int = 8) -> list[Plain]:
 def asked(stage: Stage, *documents: Plain) -> ManifestPlan:
     cache, now = stage.cache, stage.now
     reader = Reader("default", ("ringleaf",), cache.priority_classes, now)
-    return submit(Look(cache, now), reader.read(documents_of(documents)))
+    return submit(Snapshot(cache, now), reader.read(documents_of(documents)))
 
 
 Explain = Callable[..., tuple[int, str]]
@@ -60,7 +60,7 @@ def explain(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     ) -> tuple[int, str]:
         target = target_of(what, "default")
         assert target is not None
-        look = Look(stage.cache, stage.now)
+        look = Snapshot(stage.cache, stage.now)
         status = explain_in(look, target, at, 3, as_json=as_json)
         return status, capfd.readouterr().out
 
@@ -394,7 +394,7 @@ REFUSED = (
 )
 
 
-def observed(stage: Stage) -> Look:
+def observed(stage: Stage) -> Snapshot:
     """What the commands see of a stage."""
     cache = ReadOnlyCache(("ringleaf",))
     cache.handlers["nodes"].on_update(
@@ -403,7 +403,7 @@ def observed(stage: Stage) -> Look:
     cache.handlers["pods"].on_update(
         [msgspec.convert(each, Pod) for each in stage.pods.values()]
     )
-    return Look(cache, stage.now)
+    return Snapshot(cache, stage.now)
 
 
 def unbound_stage() -> Stage:
@@ -548,7 +548,7 @@ def test_a_pod_of_another_scheduler_is_told_whose_it_is() -> None:
     assert target is not None
 
     with pytest.raises(BadUse, match="is 'default-scheduler', want ringleaf; hint: "):
-        explain_in(Look(cache, 0.0), target, None, 3, as_json=False)
+        explain_in(Snapshot(cache, 0.0), target, None, 3, as_json=False)
 
 
 def test_a_node_that_is_not_there_is_one_line(explain: Explain) -> None:
@@ -612,7 +612,7 @@ def test_a_job_that_is_repaired_says_what_it_waits_for(
     stage.cycle()
     since = stage.now - 5
     record = Record(since, deleted=(1,), deleted_at=since, stuck_at=since)
-    look, target = Look(stage.cache, stage.now), target_of("job/g", "default")
+    look, target = Snapshot(stage.cache, stage.now), target_of("job/g", "default")
     look.engine.handle_all([RepairKnown("default/g", record)], stage.now)
     assert target is not None
 
@@ -636,7 +636,7 @@ def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
     stage.cycle()
     report(stage, "a", "Ascend910-3")
 
-    look = recalled(stage.cache, Lives((STRUCK,), deletions=deleted), stage.now)
+    look = recalled(stage.cache, FaultHistory((STRUCK,), deletions=deleted), stage.now)
     look.decide()
 
     assert look.engine.repairs["default/g"].rate_limited is bool(deleted)
@@ -645,7 +645,7 @@ def test_the_brake_counts_what_was_deleted_also_where_is_asked_what_would_be(
 def test_that_lives_cannot_be_read_is_told_with_all_that_is_not_known(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    recalled(Stage("a").cache, Lives(trouble="status 500"), 1.0)
+    recalled(Stage("a").cache, FaultHistory(trouble="status 500"), 1.0)
 
     told = " ".join(capfd.readouterr().err.split())
     assert (

@@ -14,7 +14,7 @@ from typing import Any, Self
 import pytest
 
 from ringleaf.kube import records
-from ringleaf.kube.recordstore import LABEL, name_of
+from ringleaf.kube.record_store import LABEL, name_of
 from ringleaf.model.fault import Cause, PodFault, Record
 from ringleaf_testbed import build
 from ringleaf_testbed.actor import Actor

@@ -9,7 +9,7 @@ from ringleaf.cli.explain_live import target_of
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.live import ClusterAccess
 from ringleaf.cli.rearrange_live import rearrange_in, rearrange_live
-from ringleaf.kube.look import Look
+from ringleaf.kube.snapshot import Snapshot
 from tests.cli.conftest import Ringleaf
 from tests.docs.pages import ROOT
 from tests.kube.test_moves import MOVABLE, fragmented
@@ -188,7 +188,7 @@ def test_moves_are_proposed_for_a_live_cluster(
     before = stage.bound
 
     status = rearrange_in(
-        Look(stage.cache, stage.now),
+        Snapshot(stage.cache, stage.now),
         target_of("job/big", "default"),
         10,
         whole_units=False,
@@ -208,7 +208,7 @@ def test_a_live_cluster_without_movable_jobs_has_no_plan(
     stage = fragmented()
 
     status = rearrange_in(
-        Look(stage.cache, stage.now), None, 10, whole_units=False, as_json=True
+        Snapshot(stage.cache, stage.now), None, 10, whole_units=False, as_json=True
     )
 
     assert status == 1

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ringleaf.explain.match import Agreement
-from ringleaf.kube.findings import Finding, Findings, Place
+from ringleaf.kube.shadow_results import Finding, Place, ShadowResults
 from tests.cli.conftest import Ringleaf
 
 SAME = Finding(1.0, "team/even", Agreement.SAME, "1 x 8 chips")
@@ -120,7 +120,7 @@ class Answer(BaseHTTPRequestHandler):
 @pytest.fixture
 def url() -> Iterator[str]:
     """Where a shadow answers that has found little."""
-    findings = Findings(1000.0, ["volcano"])
+    findings = ShadowResults(1000.0, ["volcano"])
     findings.add(SAME)
     findings.wait(LATE)
     Answer.body = msgspec.json.encode(findings.summary())

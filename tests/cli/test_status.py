@@ -7,15 +7,15 @@ import pytest
 from rich.console import Console
 
 from ringleaf.cli.live import moment
-from ringleaf.cli.status import NO_LIVES, Lead, status_of
+from ringleaf.cli.status import NO_HISTORY, Lead, status_of
 from ringleaf.cli.status_screen import HELD, StatusScreen
 from ringleaf.cli.watch import StatusView, fitting
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import EndedReservation, IdleAccount, Outcome
+from ringleaf.kube.fault_history import FaultHistory
 from ringleaf.kube.leader import Lease, LeaseSpec
-from ringleaf.kube.lives import Lives
-from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.objects import Metadata, NodeObject, Pod, PodGroup
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot
 from ringleaf.model.fault import Cause, Fault
 from tests.kube.stage import NPU, Stage, node
 
@@ -37,10 +37,10 @@ def observed(stage: Stage, account: IdleAccount | None = None) -> ReadOnlyCache:
 
 
 def status(
-    stage: Stage, lives: Lives = NO_LIVES, account: IdleAccount | None = None
+    stage: Stage, lives: FaultHistory = NO_HISTORY, account: IdleAccount | None = None
 ) -> Plain:
     cache = observed(stage, account)
-    found = status_of(Look(cache, stage.now), cache, lives)
+    found = status_of(Snapshot(cache, stage.now), cache, lives)
     return found | {"leader": lead().plain(0.0)}
 
 
@@ -267,7 +267,7 @@ def test_chips_of_a_node_that_is_set_aside_are_shut() -> None:
     stage.cycle()
     fault = Fault("b", Cause.REFUSAL, seen=stage.now, until=stage.now + 300)
 
-    found = status(stage, Lives((fault,), is_there=True))
+    found = status(stage, FaultHistory((fault,), is_there=True))
 
     (own,) = found["products"]
     assert (own["free"], own["shut"], own["quarantined"]) == (8, 8, 1)
@@ -279,7 +279,9 @@ def test_jobs_that_wait_for_the_brake_are_counted() -> None:
     stage.gang("g", 2, labels={"fault-scheduling": "force"})
     stage.cycle()
 
-    found = status(stage, Lives(is_there=True, braked=("default/g", "default/gone")))
+    found = status(
+        stage, FaultHistory(is_there=True, braked=("default/g", "default/gone"))
+    )
 
     assert (found["faults"]["repairs"], found["faults"]["rate-limited"]) == (1, 1)
     told = "no faults, 1 job being repaired, 1 held back by the rate limit; hint: "
@@ -287,7 +289,7 @@ def test_jobs_that_wait_for_the_brake_are_counted() -> None:
 
 
 def test_that_nobody_knows_who_waits_for_the_brake_is_told() -> None:
-    found = status(Stage("a"), Lives(trouble="not allowed to list configmaps"))
+    found = status(Stage("a"), FaultHistory(trouble="not allowed to list configmaps"))
 
     (told,) = found["problems"]
     assert told["object"] == "volcano-system/vcjob-fault-npu-cm"

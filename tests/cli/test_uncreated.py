@@ -10,7 +10,7 @@ from ringleaf.cli.explain_live import explain_in, target_of
 from ringleaf.cli.uncreated import NONE_LACK, Uncreated, uncreated_pods
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.look import Look
+from ringleaf.kube.snapshot import Snapshot
 from tests.kube.stage import NPU, Stage
 
 Plain = dict[str, Any]
@@ -68,8 +68,8 @@ def _all_chips() -> str:
     return ",".join(f"Ascend910-{i}" for i in range(8))
 
 
-def found_of(stage: Stage, server: Server) -> tuple[Look, Uncreated]:
-    look = Look(stage.cache, stage.now)
+def found_of(stage: Stage, server: Server) -> tuple[Snapshot, Uncreated]:
+    look = Snapshot(stage.cache, stage.now)
     group = stage.cache.gangs[f"default/wide-{UID}"]
     return look, asyncio.run(uncreated_pods(cast(Api, server), look, group))
 

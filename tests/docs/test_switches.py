@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.kube.ranktable import LABEL
+from ringleaf.kube.rank_table import LABEL
 from tests.docs.pages import section, text_of
 
 PAGE = "docs/policies/switches.md"

@@ -31,18 +31,18 @@ from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.objects import (
     Budget,
-    Claim,
     ConfigMap,
     NodeObject,
     Pod,
     PodGroup,
     PriorityClass,
     QueueObject,
+    VolumeClaim,
 )
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.recordstore import Stored
+from ringleaf.kube.record_store import Stored
 from ringleaf.kube.scheduler import Options, Scheduler
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.status_writer import StatusWriter
 from ringleaf.kube.watch import Gone
 from ringleaf.model.placement import Placement
 
@@ -228,7 +228,7 @@ class Stage:
             "metadata": {"name": name, "namespace": "default"},
             "status": {"phase": phase},
         }
-        self.cache.handlers["claims"].on_update(_read([plain], Claim))
+        self.cache.handlers["claims"].on_update(_read([plain], VolumeClaim))
 
     # Cycles.
 
@@ -408,9 +408,11 @@ def _read(plain: Iterable[Plain], kind: Any) -> list[Any]:  # noqa: ANN401
     return [msgspec.json.decode(msgspec.json.encode(each), type=kind) for each in plain]
 
 
-def teller_of(stage: Stage, server: object, clock: Callable[[], float]) -> Teller:
+def status_writer_of(
+    stage: Stage, server: object, clock: Callable[[], float]
+) -> StatusWriter:
     """Who tells what there is to tell of *stage*, to a server of the test's."""
-    return Teller(
+    return StatusWriter(
         cast(Api, server),
         stage.cache,
         lambda: stage.engine.view,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ringleaf.engine.event import Event, JobArrived
-from ringleaf.kube import demand, jobs, node_state, node_store, pod_request
+from ringleaf.kube import demand, jobs, node_info, node_store, pod_request
 from ringleaf.kube.demand import (
     MAX_BYTES,
     MAX_POD_TERMS,
@@ -22,7 +22,7 @@ from ringleaf.kube.demand import (
 )
 from ringleaf.kube.jobs import MAX_OF_NODES, MAX_OF_PODS, MAX_REQUESTS
 from ringleaf.kube.names import QUEUE_NAME
-from ringleaf.kube.node_state import MAX_RESOURCES as MAX_NODE_RESOURCES
+from ringleaf.kube.node_info import MAX_RESOURCES as MAX_NODE_RESOURCES
 from ringleaf.kube.pod_state import MAX_CLAIMS, MAX_LABELS, MAX_TEXT, PodState
 from ringleaf.kube.quantity import quantity
 from ringleaf.model.node_labels import Column
@@ -232,7 +232,7 @@ def test_caches_count_bytes() -> None:
         stage.cycle()
 
     assert all(cache.size <= demand.MAX_READ_BYTES for cache in caches)
-    assert node_state._inventories.size < MIB  # noqa: SLF001
+    assert node_info._inventories.size < MIB  # noqa: SLF001
 
 
 # What one object may say.

@@ -16,10 +16,10 @@ from ringleaf.framework.state import SchedulerState
 from ringleaf.kube import comparer
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
-from ringleaf.kube.decider import Mind
+from ringleaf.kube.decider import EngineInterface
 from ringleaf.kube.leader import Elector, Terms, leases_path
 from ringleaf.kube.scheduler import Options, Scheduler
-from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.model.decision import Decision
 from tests.kube.server import Reply, Request, Server
 from tests.kube.stage import Plain, Stage
@@ -137,7 +137,7 @@ class Live(Struct):
         return is_known and not scheduler.loop.comparison.steps
 
 
-Wrap = Callable[[Engine], Mind]
+Wrap = Callable[[Engine], EngineInterface]
 
 
 @asynccontextmanager

@@ -13,9 +13,9 @@ from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.leadership import Leadership
-from ringleaf.kube.quarantine import Quarantine
+from ringleaf.kube.quarantine import ObjectQuarantine
 from ringleaf.kube.scheduler import Scheduler
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.status_writer import StatusWriter
 from tests.kube.test_comparing import Live, live, until
 
 FIRST_S, MOST_S = 0.0123, 0.0246
@@ -127,7 +127,7 @@ def test_one_that_fails_again_and_again_waits_longer_each_time(
 
 STEPS = [
     pytest.param("_api.cut", "requests", id="requests"),
-    pytest.param("writers.mender.abandoned", "repairs", id="repairs"),
+    pytest.param("writers.repair_executor.abandoned", "repairs", id="repairs"),
     pytest.param("writers.binder.abandoned", "bindings", id="bindings"),
     pytest.param("loop.forget_decisions", "decisions", id="decisions"),
     pytest.param("leadership.elector.step_down", "lease", id="the Lease"),
@@ -161,7 +161,7 @@ def test_a_conflict_that_cannot_be_reported_leaves_the_others_to_be(
             for job in ("default/g", "pod default/p"):
                 report = Report(job, Verdict.CONFLICT, f"{job} collides")
                 found.scheduler.loop.state.conflicts[job] = report
-            Fails(monkeypatch, Teller, "warns")
+            Fails(monkeypatch, StatusWriter, "warns")
             await until(lambda: leads_if_it_can(found))
 
             assert failed(found) == ["Job default/g"]
@@ -173,7 +173,7 @@ def test_a_conflict_that_cannot_be_reported_leaves_the_others_to_be(
 
 
 RECOVERING = [
-    pytest.param(Quarantine, "blame", id="the blame"),
+    pytest.param(ObjectQuarantine, "blame", id="the blame"),
     pytest.param(Isolation, "set_aside", id="the culprit"),
     pytest.param(Decider, "begin_anew", id="the new engine"),
 ]

@@ -13,8 +13,8 @@ from ringleaf.framework.idle_budget import (
     Outcome,
 )
 from ringleaf.kube.api import Api
-from ringleaf.kube.idlenote import IdleNote, account_in
-from ringleaf.kube.notestore import BadNote
+from ringleaf.kube.idle_note import IdleNote, account_in
+from ringleaf.kube.note_store import BadNote
 from ringleaf.kube.scheduler import Options, Scheduler
 from tests.kube.stage import Stage
 

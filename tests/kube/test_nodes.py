@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringleaf.kube.node_info import Device, NodeInfo, leaves_of, node_of
 from ringleaf.kube.node_reports import NodeReports
-from ringleaf.kube.node_state import Device, NodeState, leaves_of, node_of
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.quantity import COUNTED
 from ringleaf.kube.reports import (
@@ -85,7 +85,7 @@ def read(given: NodeObject, said: NodeReports = NOTHING, **keys: Any) -> Node:  
     return found.node
 
 
-def only(found: NodeState) -> str:
+def only(found: NodeInfo) -> str:
     (line,) = found.problems
     assert "\n" not in line
     assert line.startswith("Node 'n1': ")

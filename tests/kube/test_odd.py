@@ -13,10 +13,10 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Report
-from ringleaf.kube import gang_members, teller
+from ringleaf.kube import gang_members, status_writer
 from ringleaf.kube.answers import Answer
-from ringleaf.kube.teller import MOST_EVENTS
-from tests.kube.stage import GROUP, NPU, Stage, node, scheduler_of, teller_of
+from ringleaf.kube.status_writer import MOST_EVENTS
+from tests.kube.stage import GROUP, NPU, Stage, node, scheduler_of, status_writer_of
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
@@ -250,7 +250,7 @@ def test_a_gang_does_not_start_without_one_of_its_tasks() -> None:
 def test_of_too_much_to_tell_events_are_dropped_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(teller, "MOST_WAITING", 3)
+    monkeypatch.setattr(status_writer, "MOST_WAITING", 3)
     stage = Stage("a")
     heard: list[str] = []
 
@@ -260,7 +260,7 @@ def test_of_too_much_to_tell_events_are_dropped_first(
             return Answer(200, b"")
 
     async def run() -> None:
-        own = teller_of(stage, Server(), lambda: 0.0)
+        own = status_writer_of(stage, Server(), lambda: 0.0)
         for name in ("g0", "g1", "g2"):
             stage.group(name, 1)
             stage.cache.assumed.admit(f"default/{name}")
@@ -294,7 +294,7 @@ def test_events_that_wait_are_few_and_small() -> None:
             heard.append(msgspec.json.decode(body))
             return Answer(200, b"")
 
-    own = teller_of(stage, Server(), lambda: 60.0)
+    own = status_writer_of(stage, Server(), lambda: 60.0)
     own.on_group(group, "Evict", "the first")
     own.on_group(group, "Evict", "x" * 250_000)
     gc.collect()
@@ -330,7 +330,7 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a pod 404 says that it is gone; nobody may patch pods themselves."""
-    monkeypatch.setattr(teller, "SETTLE_S", 0.0)
+    monkeypatch.setattr(status_writer, "SETTLE_S", 0.0)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -343,7 +343,7 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
             return Answer(404, b"")
 
     async def run() -> None:
-        own = teller_of(stage, Server(), lambda: 0.0)
+        own = status_writer_of(stage, Server(), lambda: 0.0)
         own.waits("default/g", "why")
         own.group_changed("default/g", is_urgent=True)
         await own.flush(5.0)
@@ -373,7 +373,7 @@ UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 def test_the_event_of_a_waiting_pod_has_a_hint(
     monkeypatch: pytest.MonkeyPatch, why: str, told: str
 ) -> None:
-    monkeypatch.setattr(teller, "SETTLE_S", 0.0)
+    monkeypatch.setattr(status_writer, "SETTLE_S", 0.0)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -386,7 +386,7 @@ def test_the_event_of_a_waiting_pod_has_a_hint(
             return Answer(200, b"")
 
     async def run() -> None:
-        own = teller_of(stage, Server(), lambda: 0.0)
+        own = status_writer_of(stage, Server(), lambda: 0.0)
         own.waits("default/g", why)
         await own.flush(5.0)
 
@@ -417,7 +417,7 @@ def test_phases_are_told_before_conditions_however_many_there_are() -> None:
 
     async def run() -> None:
         nonlocal now
-        own = teller_of(stage, Server(), lambda: now)
+        own = status_writer_of(stage, Server(), lambda: now)
         own.waits("default/big", "why")
         task = asyncio.create_task(own.run())
         while len(heard) < 5:
@@ -448,7 +448,7 @@ def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
 def test_what_stays_true_is_told_however_often_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(teller, "SETTLE_S", 0.1)
+    monkeypatch.setattr(status_writer, "SETTLE_S", 0.1)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -461,7 +461,7 @@ def test_what_stays_true_is_told_however_often_it_is_said(
             return Answer(200, b"")
 
     async def run() -> None:
-        own = teller_of(stage, Server(), asyncio.get_running_loop().time)
+        own = status_writer_of(stage, Server(), asyncio.get_running_loop().time)
         task = asyncio.create_task(own.run())
         async with asyncio.timeout(30):
             while not told:

@@ -10,8 +10,8 @@ import pytest
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Unreachable
 from ringleaf.kube.objects import Metadata, QueueObject, QueueStatus
-from ringleaf.kube.teller import Teller
-from tests.kube.stage import NPU, Stage, teller_of
+from ringleaf.kube.status_writer import StatusWriter
+from tests.kube.stage import NPU, Stage, status_writer_of
 
 
 class Server:
@@ -35,15 +35,15 @@ class Server:
         return Answer(status, b"")
 
 
-def teller(server: Server, stage: Stage) -> Teller:
-    return teller_of(stage, server, asyncio.get_running_loop().time)
+def status_writer(server: Server, stage: Stage) -> StatusWriter:
+    return status_writer_of(stage, server, asyncio.get_running_loop().time)
 
 
 def tell(server: Server, until: Callable[[], bool], stage: Stage) -> None:
     """Tell of the PodGroup ``g`` until something is so."""
 
     async def run() -> None:
-        own = teller(server, stage)
+        own = status_writer(server, stage)
         own.group_changed("default/g", is_urgent=True)
         task = asyncio.create_task(own.run())
         async with asyncio.timeout(30):
@@ -72,7 +72,7 @@ def test_a_queue_that_is_made_later_is_told_what_it_uses() -> None:
     server = Server(404, 200)
 
     async def run() -> None:
-        own = teller(server, stage)
+        own = status_writer(server, stage)
         for _made in range(2):
             own.queues_changed()
             await own.flush(5.0)
@@ -113,7 +113,7 @@ def test_at_the_end_what_nobody_hears_is_not_told_over_and_over(stage: Stage) ->
     server = Server(503)
 
     async def run() -> None:
-        own = teller(server, stage)
+        own = status_writer(server, stage)
         own.group_changed("default/g", is_urgent=True)
         async with asyncio.timeout(30):
             await own.flush(1e9)
@@ -133,7 +133,7 @@ def test_what_the_leader_before_us_said_of_a_queue_is_taken_back(stage: Stage) -
     stage.cycle()
 
     async def run() -> None:
-        own = teller(server, stage)
+        own = status_writer(server, stage)
         own.queues_changed()
         await own.flush(10)
 

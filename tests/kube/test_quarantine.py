@@ -26,7 +26,7 @@ from ringleaf.kube import gang_events
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, Quarantine
+from ringleaf.kube.quarantine import FIRST_S, MOST_S, Culprit, ObjectQuarantine
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.watch import Gone
 from ringleaf.model.cluster import Node
@@ -539,7 +539,7 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
     assert log == ["leads"]
     scheduler.loop.narrator.log_failures()  # at the end of the next cycle
     assert log == ["leads", "quarantined"]
-    assert scheduler.writers.teller.n_waiting == 2
+    assert scheduler.writers.status_writer.n_waiting == 2
     assert stage.endure() == []
 
 
@@ -565,7 +565,7 @@ JOB, OTHER = Culprit("Job", "n/a"), Culprit("Job", "n/b")
 
 
 def test_the_pause_doubles_up_to_a_limit() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     pauses = [quarantine.put(JOB, "why", 10.0).until - 10 for _time in range(12)]
     assert pauses[:4] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S]
     assert pauses[-1] == MOST_S
@@ -573,7 +573,7 @@ def test_the_pause_doubles_up_to_a_limit() -> None:
 
 
 def test_what_changes_is_tried_again_at_once_the_first_time_only() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     quarantine.put(JOB, "why", 10.0)
     assert quarantine.changed(JOB, 10.1) == 10.1
     assert quarantine.changed(JOB, 10.1) is None
@@ -585,7 +585,7 @@ def test_what_changes_is_tried_again_at_once_the_first_time_only() -> None:
 
 
 def test_what_has_been_well_for_long_is_forgotten() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     quarantine.put(JOB, "why", 10.0)
     quarantine.tidy(10.0 + MOST_S)
     assert [*quarantine.asides] == [JOB]
@@ -593,7 +593,9 @@ def test_what_has_been_well_for_long_is_forgotten() -> None:
     assert [*quarantine.asides] == []
 
 
-def blamed(quarantine: Quarantine, now: float, outer: object, inner: object) -> str:
+def blamed(
+    quarantine: ObjectQuarantine, now: float, outer: object, inner: object
+) -> str:
     """What is blamed for a failure in one function that another called."""
 
     def called(thing: object) -> None:
@@ -611,7 +613,7 @@ def blamed(quarantine: Quarantine, now: float, outer: object, inner: object) -> 
 
 
 def test_the_innermost_function_that_knows_says_what_failed() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     a, b, c = (Job(name, A2, 8) for name in "abc")
     assert blamed(quarantine, 0, a, b) == "b"
     assert blamed(quarantine, 100, a, None) == "a"
@@ -621,7 +623,7 @@ def test_the_innermost_function_that_knows_says_what_failed() -> None:
 
 
 def test_a_queue_is_no_culprit_where_two_jobs_of_it_fail() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     a, b = Job("a", A2, 8), Job("b", A2, 8)
     queue = Queue("q")
     assert blamed(quarantine, 0, queue, a) == "a"
@@ -635,10 +637,10 @@ def test_a_function_that_has_the_name_of_a_job_alone_says_which() -> None:
     with pytest.raises(ZeroDivisionError) as error:
         named_only("n/a")
 
-    assert Quarantine().blame(error.value, 0.0) == [JOB]
+    assert ObjectQuarantine().blame(error.value, 0.0) == [JOB]
 
 
 def test_objects_of_the_api_server_are_no_culprits() -> None:
     """They are set aside where they are read."""
     given = msgspec.convert(node("a"), NodeObject)
-    assert blamed(Quarantine(), 0, None, given) == ""
+    assert blamed(ObjectQuarantine(), 0, None, given) == ""

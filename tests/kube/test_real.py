@@ -16,7 +16,7 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.credentials import Credentials, load
 from ringleaf.kube.objects import ConfigMap, Pod, QueueObject
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf_testbed.cluster import Testbed
 

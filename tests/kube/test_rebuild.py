@@ -26,7 +26,7 @@ from ringleaf.kube.quarantine import (
     MOST_SPENT_S,
     REST,
     Culprit,
-    Quarantine,
+    ObjectQuarantine,
 )
 from tests.kube.scenes import SCENES, Scene
 from tests.kube.stage import Stage
@@ -303,7 +303,7 @@ def test_on_a_small_cluster_all_jobs_that_fail_are_found_at_once(
 
 
 def test_what_was_spent_long_ago_counts_no_more() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     job = [Culprit("Job", "odd/j")]
     assert quarantine.spread(job, 0.0) == job
     quarantine.begun(MOST_SPENT_S, 0.0)
@@ -316,7 +316,7 @@ def test_what_was_spent_long_ago_counts_no_more() -> None:
 
 
 def test_pauses_grow_with_what_a_rebuild_takes_for_what_may_make_one_begin() -> None:
-    quarantine = Quarantine()
+    quarantine = ObjectQuarantine()
     assert quarantine.put(Culprit("Job", "d/j"), "", 0.0).until == FIRST_S
     quarantine.begun(2.0, 0.0)
 

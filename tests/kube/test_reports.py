@@ -12,7 +12,7 @@ from ringleaf.kube.reports import (
     DeviceReport,
     NodeHealth,
     NodeReport,
-    Reports,
+    ReportMap,
     SwitchHealth,
     SwitchReport,
     check_code,
@@ -65,12 +65,12 @@ def devices(**lists: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"DeviceList": listed, "UpdateTime": 1, "CmName": "x"}
 
 
-def of_node(entry: object, node: str = "n1") -> Reports:
+def of_node(entry: object, node: str = "n1") -> ReportMap:
     name = "cluster-info-device-0"
     return read(shard(name, {f"mindx-dl-deviceinfo-{node}": entry}))
 
 
-def only(found: Reports) -> str:
+def only(found: ReportMap) -> str:
     (line,) = found.problems
     assert "\n" not in line
     assert len(line) < 600
@@ -171,7 +171,7 @@ def test_the_report_of_one_node() -> None:
 def test_the_report_of_a_node_daemon() -> None:
     found = read(config_map("mindx-dl-nodeinfo-n1", NodeInfo=NODE_INFO, updateTime="x"))
 
-    assert found == Reports(nodes={"n1": NodeReport(NodeHealth.UNHEALTHY)})
+    assert found == ReportMap(nodes={"n1": NodeReport(NodeHealth.UNHEALTHY)})
 
 
 def test_a_check_code_does_not_depend_on_the_order_of_fields() -> None:
@@ -213,7 +213,7 @@ def test_without_a_check_code_nothing_is_verified() -> None:
 
     found = read(config_map("mindx-dl-nodeinfo-n1", NodeInfo=json.dumps(plain)))
 
-    assert found == Reports(nodes={"n1": NodeReport(NodeHealth.UNHEALTHY)})
+    assert found == ReportMap(nodes={"n1": NodeReport(NodeHealth.UNHEALTHY)})
 
 
 def test_a_shard_of_devices() -> None:
@@ -233,7 +233,7 @@ def test_a_shard_of_devices() -> None:
 
     found = of_node({**entry, "SuperPodID": 0, "ServerIndex": 3, "RackID": 1})
 
-    assert found == Reports(
+    assert found == ReportMap(
         devices={
             "n1": DeviceReport(
                 unhealthy=frozenset({"Ascend910-3", "Ascend910-4"}),
@@ -270,10 +270,10 @@ def test_shards_of_nodes_and_switches() -> None:
     node = {"mindx-dl-nodeinfo-n1": {"FaultDevList": [], "NodeStatus": "PreSeparate"}}
     switch = {"mindx-dl-switchinfo-n1": {"FaultCode": [], "NodeStatus": "UnHealthy"}}
 
-    assert read(shard("cluster-info-node-cm", node)) == Reports(
+    assert read(shard("cluster-info-node-cm", node)) == ReportMap(
         nodes={"n1": NodeReport(NodeHealth.PRE_SEPARATE)}
     )
-    assert read(shard("cluster-info-switch-2", switch)) == Reports(
+    assert read(shard("cluster-info-switch-2", switch)) == ReportMap(
         switches={"n1": SwitchReport(SwitchHealth.UNHEALTHY)}
     )
 
@@ -282,7 +282,7 @@ def test_shards_of_nodes_and_switches() -> None:
     "name", ["cluster-info-device-1", "cluster-info-node-cm", "cluster-info-switch-0"]
 )
 def test_an_emptied_shard_has_no_nodes(name: str) -> None:
-    assert read(config_map(name, **{name: ""})) == Reports()
+    assert read(config_map(name, **{name: ""})) == ReportMap()
 
 
 def test_a_damaged_node_leaves_the_others_of_its_shard_readable() -> None:
@@ -344,7 +344,7 @@ def test_damaged_faults_leave_the_lists_readable(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "null", "[]"])
 def test_no_faults(text: str) -> None:
-    assert of_node(devices(Fault=text)) == Reports(devices={"n1": DeviceReport()})
+    assert of_node(devices(Fault=text)) == ReportMap(devices={"n1": DeviceReport()})
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobGone, RunTimesKnown
 from ringleaf.framework.run_times import FEWEST_RUNS, RunSeries, RunTimes, chips_in_all
-from ringleaf.kube import names, notestore
+from ringleaf.kube import names, note_store
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.notestore import BadNote, NoteStore
-from ringleaf.kube.runtimenote import (
+from ringleaf.kube.note_store import BadNote, NoteStore
+from ringleaf.kube.run_time_note import (
     KEY,
     MOST_BYTES,
     NAME,
@@ -322,7 +322,7 @@ def test_an_engine_that_failed_before_it_heard_of_running_times_loses_none() -> 
 def test_a_write_that_fails_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, *, silent: bool
 ) -> None:
-    monkeypatch.setattr(notestore, "PAUSE_S", 0.001)
+    monkeypatch.setattr(note_store, "PAUSE_S", 0.001)
     maps = Maps({})
     asyncio.run(maps.store.read())
     maps.run_times.ended(JOB, 60.0)

@@ -10,11 +10,11 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.explain.match import Agreement
 from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
-from ringleaf.kube.findings import Finding
 from ringleaf.kube.objects import NodeObject, Pod, PodGroup
 from ringleaf.kube.pod_store import PODGROUP_WAIT_S
-from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowLoop, ShadowOptions
-from ringleaf.kube.shadowpage import ShadowPage
+from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowConf, ShadowLoop
+from ringleaf.kube.shadow_collector import ShadowPage
+from ringleaf.kube.shadow_results import Finding
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, _read, node, pod
 
@@ -29,7 +29,7 @@ class Show:
         self.now = 1000.0
         self.told: list[Finding] = []
         self.pods: dict[str, Plain] = {}
-        options = ShadowOptions(patience_s=10.0)
+        options = ShadowConf(patience_s=10.0)
         self.shadow = Shadow(options, lambda: self.now, self.told.append)
         self.handlers = self.shadow.buffer.handlers
         self.handlers["nodes"].on_update(
@@ -415,7 +415,7 @@ def test_metrics_count_jobs_by_verdict_and_differences_by_rule() -> None:
 
 def test_a_loop_tells_what_it_lacks_and_goes_by_the_last_good_configuration() -> None:
     credentials = Credentials("http://127.0.0.1:1")
-    loop = ShadowLoop(Api(credentials), ShadowOptions(), lambda _what, **_facts: None)
+    loop = ShadowLoop(Api(credentials), ShadowConf(), lambda _what, **_facts: None)
 
     loop.refuse_conf("line 2: unknown action")
     ready, told = loop.ready()

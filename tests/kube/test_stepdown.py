@@ -15,7 +15,7 @@ from ringleaf.kube.binder import Binder, Bound
 from ringleaf.kube.pod_state import PodState
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
-from tests.kube.stage import NPU, Stage, node, teller_of
+from tests.kube.stage import NPU, Stage, node, status_writer_of
 
 Books = tuple[dict[str, list[int]], dict[str, tuple[Phase, int]]]
 
@@ -255,11 +255,11 @@ def test_what_was_not_told_is_left_to_others() -> None:
         stage = Stage("a")
         stage.group("g", 2)
         stage.cycle()
-        teller = teller_of(stage, Silent(), lambda: stage.now)
-        teller.group_changed("default/g", is_urgent=True)
-        teller.queues_changed()
-        assert teller.n_waiting == 2
-        teller.forget()
-        return teller.n_waiting
+        status_writer = status_writer_of(stage, Silent(), lambda: stage.now)
+        status_writer.group_changed("default/g", is_urgent=True)
+        status_writer.queues_changed()
+        assert status_writer.n_waiting == 2
+        status_writer.forget()
+        return status_writer.n_waiting
 
     assert asyncio.run(story()) == 0

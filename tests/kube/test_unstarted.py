@@ -10,7 +10,7 @@ from ringleaf.engine.event import PodFaultsReported, PodsRefused, PodsRun
 from ringleaf.framework.instruction import Delete, Report
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.unstarted import refusal_of, runs
-from tests.kube.stage import Stage, scheduler_of, teller_of
+from tests.kube.stage import Stage, scheduler_of, status_writer_of
 
 WORDS = "Allocate failed due to no device, which is unexpected"
 
@@ -227,9 +227,9 @@ def test_a_gang_whose_pods_were_all_refused_has_not_ended() -> None:
     refuse(stage, "g-0")
     refuse(stage, "g-1")
     stage.cycle()
-    teller = teller_of(stage, None, lambda: stage.now)
+    status_writer = status_writer_of(stage, None, lambda: stage.now)
 
-    status = teller._status(stage.cache.gangs["default/g"])  # noqa: SLF001
+    status = status_writer._status(stage.cache.gangs["default/g"])  # noqa: SLF001
 
     assert (status["phase"], status["failed"]) == ("Pending", 0)
 
@@ -263,9 +263,9 @@ class Hands:
             "delete",
             lambda pods, **_how: self.deleted.extend(pod.name for pod in pods),
         )
-        teller = self._scheduler.writers.teller
+        status_writer = self._scheduler.writers.status_writer
         for name in ("on_job", "on_group", "on_node"):
-            monkeypatch.setattr(teller, name, self._tell)
+            monkeypatch.setattr(status_writer, name, self._tell)
 
     def _tell(self, about: object, reason: str, message: str) -> None:
         self.told.append((getattr(about, "name", str(about)), reason))

@@ -10,7 +10,7 @@ from ringleaf.config.conf import Conf
 from ringleaf.framework.instruction import Bind, Report
 from ringleaf.kube.answers import Answer
 from tests.engine.story import PLAIN, conf
-from tests.kube.stage import Stage, node, scheduler_of, teller_of
+from tests.kube.stage import Stage, node, scheduler_of, status_writer_of
 
 TWO = conf("enqueue, allocate", PLAIN, **{"init-params": {"nslb-version": "2.0"}})
 A2 = {"accelerator-type": "module-910b-8"}
@@ -166,13 +166,13 @@ def test_d40_a_warning_is_an_event_and_said_once() -> None:
     server = Server()
 
     async def run() -> None:
-        teller = teller_of(stage, server, lambda: 0.0)
+        status_writer = status_writer_of(stage, server, lambda: 0.0)
         for _time in range(2):
-            teller.warns("default/g", [NOT_NAMED])
-            teller.warns("pod default/lone", ["one", "two"])
-            teller.warns("pod default/lone", [])
-            teller.warns("default/gone", ["nobody is there"])
-        await teller.flush(5.0)
+            status_writer.warns("default/g", [NOT_NAMED])
+            status_writer.warns("pod default/lone", ["one", "two"])
+            status_writer.warns("pod default/lone", [])
+            status_writer.warns("default/gone", ["nobody is there"])
+        await status_writer.flush(5.0)
 
     asyncio.run(run())
     assert server.events == [
@@ -191,7 +191,7 @@ def test_d40_the_scheduler_tells_the_warnings_of_what_it_binds_and_reports(
     monkeypatch.setattr(scheduler.writers.binder, "bind", lambda _items: None)
     told: list[tuple[str, str, str]] = []
     monkeypatch.setattr(
-        scheduler.writers.teller,
+        scheduler.writers.status_writer,
         "on_job",
         lambda group, reason, message: told.append((group.name, reason, message)),
     )

@@ -19,7 +19,7 @@ from ringleaf.engine.event import (
     TimerFired,
 )
 from ringleaf.framework.instruction import WakeAt
-from ringleaf.kube.idlenote import IdleNote, account_in
+from ringleaf.kube.idle_note import IdleNote, account_in
 from tests.effort import assert_reached, examples
 from tests.engine.story import conf, job, node
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from http.client import HTTPException
 from typing import Any, Final, Self
 
-from ringleaf.kube.findings import Finding
+from ringleaf.kube.shadow_results import Finding
 from ringleaf_testbed.client import Client
 from ringleaf_testbed.hardware import Machine
 from tests.network_oracle import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ringleaf.explain.match import AGREES, RULE_WORDS, Agreement
-from ringleaf.kube.findings import Finding, Summary
+from ringleaf.kube.shadow_results import Finding, ShadowSummary
 from tests.shadow.conftest import Beside
 from tests.shadow.hindsight import Hindsight, Object, Witness, same_ranks
 from tests.shadow.mixed import N_JOBS, leaf_machines, other_machines, waves
@@ -44,12 +44,12 @@ def test_all_jobs_are_judged_and_every_difference_is_explained(beside: Beside) -
     assert beside.actor.clashes == beside.actor.failed == []
 
 
-def _judge_waves(beside: Beside, witness: Witness, log: Path) -> Summary:
+def _judge_waves(beside: Beside, witness: Witness, log: Path) -> ShadowSummary:
     """Submit all jobs to Volcano, wave by wave; what the shadow then says of them."""
     shadow = beside.start("--shadow-log", str(log))
 
-    def found() -> Summary:
-        return msgspec.convert(answer_of(shadow, "shadow")[1], Summary)
+    def found() -> ShadowSummary:
+        return msgspec.convert(answer_of(shadow, "shadow")[1], ShadowSummary)
 
     submitted = 0
     for wave in waves(seed=1):

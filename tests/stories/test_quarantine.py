@@ -13,7 +13,7 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import load
 from ringleaf.kube.leader import Elector, Terms
 from ringleaf.kube.scheduler import Options, Scheduler
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.status_writer import StatusWriter
 from tests.deploy.helm import NAMESPACE
 from tests.stories.stage import Stage, pod, podgroup
 
@@ -117,7 +117,7 @@ def test_a_message_that_cannot_be_written_stops_no_other(
     stage: Stage, fails: Callable[[Any, str], None]
 ) -> None:
     stage.stop_scheduler()
-    fails(Teller, "_tell_group")
+    fails(StatusWriter, "_tell_group")
     beside = Beside(stage)
 
     def story() -> None:
@@ -135,4 +135,4 @@ def test_a_message_that_cannot_be_written_stops_no_other(
         stage.wait(is_told, "the phase of the other")
 
     scheduler = beside.run(story)
-    assert scheduler.writers.teller.failed > 0
+    assert scheduler.writers.status_writer.failed > 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ringleaf.kube import names, records
-from ringleaf.kube.recordstore import MOVED
+from ringleaf.kube.record_store import MOVED
 from ringleaf.model.fault import Record
 from tests.deploy.helm import NAMESPACE
 from tests.stories.stage import (

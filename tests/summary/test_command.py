@@ -16,7 +16,7 @@ from ringleaf_testbed.process import Child
 from tests.cli.inside import run_inside
 from tests.stories.stage import GRACE_S, answer_of, has_told, lines_of
 from tests.summary.cast import Cast, address_of
-from tests.summary.test_roster import leaves
+from tests.summary.test_job_index import leaves
 
 RINGLEAF = (sys.executable, "-m", "ringleaf")
 

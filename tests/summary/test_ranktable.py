@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringleaf.kube.ranktable import (
+from ringleaf.kube.config_map_store import SummaryMap
+from ringleaf.kube.rank_table import (
     Group,
+    JobSummary,
     Member,
-    Part,
+    ServerPart,
     Status,
-    Summary,
     Table,
     part_of,
     slices_of,
     status_of,
     summary_of,
 )
-from ringleaf.kube.shelf import SummaryMap
 from tests.summary.cast import part
 
 RUNNING, PENDING, DONE, FAILED = "Running", "Pending", "Succeeded", "Failed"
@@ -48,7 +48,7 @@ def group(least: int, **facts: Any) -> Group:  # noqa: ANN401
     return Group(*fixed, **given)
 
 
-def summed(pods: list[Member], least: int | None = None, **facts: Any) -> Summary:  # noqa: ANN401
+def summed(pods: list[Member], least: int | None = None, **facts: Any) -> JobSummary:  # noqa: ANN401
     """The summary of some pods."""
     parts = {pod.uid: part_of(pod, "") for pod in pods}
     found = group(len(pods) if least is None else least, **facts)
@@ -56,7 +56,7 @@ def summed(pods: list[Member], least: int | None = None, **facts: Any) -> Summar
     return summary_of(what, found, pods, parts, before=Status.PENDING)
 
 
-def table_of(summary: Summary) -> dict[str, Any]:
+def table_of(summary: JobSummary) -> dict[str, Any]:
     """The rank table of a summary of one slice."""
     (text,) = summary.slices
     found: dict[str, Any] = json.loads(text)
@@ -134,7 +134,7 @@ def test_slices_are_the_table_cut_between_servers(
     sizes: list[int], most: int, *, alone: bool
 ) -> None:
     servers = [
-        Part(
+        ServerPart(
             i,
             i,
             f"n{i if alone else 0}",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ringleaf.kube.ranktable import LABEL
+from ringleaf.kube.rank_table import LABEL
 from ringleaf_testbed.cluster import Testbed
 from tests.summary.cast import Beside, Cast, address_of, leaf_of, part
 from tests.summary.fabric import CONFIGURATION, MARK
@@ -336,7 +336,7 @@ def reflected(beside: Beside, path: str) -> int:
 def known(beside: Beside) -> set[str]:
     """The keys of jobs that a writer knows."""
     assert beside.writer is not None
-    return {*beside.writer.roster.jobs}
+    return {*beside.writer.job_index.jobs}
 
 
 def test_a_job_made_again_and_again_with_its_namespace_keeps_its_summary(
@@ -366,7 +366,7 @@ def test_versions_that_begin_anew_stop_nothing(cast: Cast, kubeconfig: Path) -> 
         cast.wait_for("bert", job_status="running")
         settled(cast, beside)
         assert beside.writer is not None
-        found = beside.writer.shelf.maps[f"{cast.namespace}/job-summary-bert"]
+        found = beside.writer.map_store.maps[f"{cast.namespace}/job-summary-bert"]
         found.metadata.resource_version = "9" * 12
         cast.become("bert-worker-0", "Failed")
         cast.wait_for("bert", job_status="failed")

@@ -30,7 +30,7 @@ LANES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/cli/test_live_cluster.py",
             "tests/kube/test_alerts.py",
             "tests/kube/test_leader.py",
-            "tests/kube/test_page.py",
+            "tests/kube/test_collector.py",
             "tests/kube/test_real.py",
             "tests/testbed",
         ),

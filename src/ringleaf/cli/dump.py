@@ -10,7 +10,7 @@ from ringleaf.cli.failure import report, warn
 from ringleaf.cli.file import STDIN, one_line
 from ringleaf.cli.live import ClusterAccess, look_at, moment
 from ringleaf.cli.output import progress, so_many
-from ringleaf.kube.look import Look
+from ringleaf.kube.snapshot import Snapshot
 from ringleaf.simulator.anonymous import anonymous
 from ringleaf.simulator.dump import EngineState, scenario_of, state_of, written
 from ringleaf.simulator.source import MAPPING, MAX_BYTES, MAX_VALUES
@@ -36,7 +36,7 @@ def dump_cluster(cluster: ClusterAccess, out: str, *, hide_names: bool) -> int:
     return 0
 
 
-def dumped(look: Look, *, hide_names: bool) -> bytes:
+def dumped(look: Snapshot, *, hide_names: bool) -> bytes:
     """The cluster as a scenario; it is a function of its objects and of the time."""
     state = _predicted(look, state_of(look.events))
     told = about(look, state)
@@ -45,7 +45,7 @@ def dumped(look: Look, *, hide_names: bool) -> bytes:
     return written(scenario_of(state, look.now, told))
 
 
-def _predicted(look: Look, state: EngineState) -> EngineState:
+def _predicted(look: Snapshot, state: EngineState) -> EngineState:
     """*state* with the running times that are predicted; what they come from is not."""
     known = look.engine.view.job_states
     jobs = (
@@ -57,7 +57,7 @@ def _predicted(look: Look, state: EngineState) -> EngineState:
     return replace(state, jobs=tuple(jobs))
 
 
-def about(look: Look, state: EngineState) -> str:
+def about(look: Snapshot, state: EngineState) -> str:
     """What is in it, in one line."""
     running = sum(bool(each.placements) for each in state.jobs)
     waiting = len(state.jobs) - running

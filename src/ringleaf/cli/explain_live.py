@@ -21,8 +21,8 @@ from ringleaf.cli.output import print_json, shortened, so_many
 from ringleaf.cli.uncreated import NONE_LACK, Uncreated, queue_of_job, uncreated_pods
 from ringleaf.kube.api import Api
 from ringleaf.kube.gang_state import GangState
-from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.names import UID
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import is_legal
 
@@ -101,7 +101,7 @@ def explain_target(
 
     async def question(
         api: Api, seen: Callable[[int], None]
-    ) -> tuple[Look, Target, Uncreated]:
+    ) -> tuple[Snapshot, Target, Uncreated]:
         look = await look_with_lives(api, cluster, seen)
         whole = target._replace(namespace=target.namespace or api.credentials.namespace)
         await _refuse_bare(api, look, whole)
@@ -112,7 +112,7 @@ def explain_target(
     return explain_in(look, target, node, top, uncreated, as_json=as_json)
 
 
-async def _refuse_bare(api: Api, look: Look, target: Target) -> None:
+async def _refuse_bare(api: Api, look: Snapshot, target: Target) -> None:
     """Raise ``BadUse`` for a Volcano Job without a PodGroup."""
     if target.kind != "job" or _names(look, target):
         return
@@ -137,7 +137,7 @@ def _no_group(target: Target, queue: str, known: Container[str]) -> str:
 
 
 def explain_in(
-    look: Look,
+    look: Snapshot,
     target: Target,
     node: str | None,
     top: int,
@@ -168,7 +168,7 @@ def explain_in(
 
 
 def _asked(
-    look: Look, target: Target
+    look: Snapshot, target: Target
 ) -> tuple[GangState, list[GangState], list[GangState]]:
     """The group that is explained, all that are meant, and those that are pending."""
     groups = _groups(look, target)
@@ -176,7 +176,7 @@ def _asked(
     return (waits or groups)[0], groups, waits
 
 
-def _names(look: Look, target: Target) -> list[str]:
+def _names(look: Snapshot, target: Target) -> list[str]:
     """The names of the groups that are meant, in order."""
     cache = look.cache
     if target.kind == "pod":
@@ -187,12 +187,12 @@ def _names(look: Look, target: Target) -> list[str]:
     return sorted({*_of_job(look, target)})
 
 
-def job_names(look: Look, target: Target) -> list[str]:
+def job_names(look: Snapshot, target: Target) -> list[str]:
     """The names of the jobs that are meant. Raises ``BadUse`` if there are none."""
     return [group.name for group in _groups(look, target)]
 
 
-def _groups(look: Look, target: Target) -> list[GangState]:
+def _groups(look: Snapshot, target: Target) -> list[GangState]:
     """The groups that are meant, by name."""
     cache, found = look.cache, _names(look, target)
     if not found:
@@ -215,7 +215,7 @@ def _refuse_pod(target: Target, scheduler: str, schedulers: str) -> NoReturn:
     )
 
 
-def _of_job(look: Look, target: Target) -> Iterator[str]:
+def _of_job(look: Snapshot, target: Target) -> Iterator[str]:
     """Groups of a job: Volcano's are called by its name and its uid."""
     for name in look.cache.gangs:
         space, _slash, own = name.rpartition("/")

@@ -26,8 +26,8 @@ from ringleaf.cli.uncreated import Uncreated
 from ringleaf.explain.survey import Candidate, look_at
 from ringleaf.framework.job_state import Phase
 from ringleaf.kube.gang_state import GangState
-from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.look import Look, ReadOnlyCache, podless_words
+from ringleaf.kube.job_names import known_as
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot, podless_words
 from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.decision import Placed
 from ringleaf.model.job import Job
@@ -39,12 +39,12 @@ from ringleaf.simulator.scenario import Scenario
 Plain = dict[str, Any]
 
 
-def console_of(look: Look) -> PeopleConsole:
+def console_of(look: Snapshot) -> PeopleConsole:
     """A console that names jobs as users know them."""
     return PeopleConsole(lambda name: known_as(look.cache, name))
 
 
-def rules_of(look: Look) -> Any:  # noqa: ANN401 - settings of the core
+def rules_of(look: Snapshot) -> Any:  # noqa: ANN401 - settings of the core
     """The settings by which the scheduler decides."""
     return look.engine.view.settings
 
@@ -63,7 +63,7 @@ class ExplainedGroup:
     """One group, explained."""
 
     def __init__(
-        self, look: Look, group: GangState, top: int, uncreated: Uncreated
+        self, look: Snapshot, group: GangState, top: int, uncreated: Uncreated
     ) -> None:
         self._look, self._group, self._top = look, group, top
         self.held = group.status.not_ready if group.reported.job is None else ""

@@ -12,7 +12,7 @@ from ringleaf.cli.fault_words import numbers_words, pod_words, reach_words
 from ringleaf.cli.live import moment
 from ringleaf.cli.output import shortened, so_many
 from ringleaf.cli.plan import new_table
-from ringleaf.kube.lives import NAME, NAMESPACE
+from ringleaf.kube.fault_history import NAME, NAMESPACE
 from ringleaf.report.duration import format_duration
 
 Plain = dict[str, Any]

@@ -16,7 +16,7 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import DeletionsKnown, FaultsKnown
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.repair import Repair
-from ringleaf.kube.lives import Lives
+from ringleaf.kube.fault_history import FaultHistory
 from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.fault import (
     Cause,
@@ -270,7 +270,7 @@ def _until_words(seconds: float) -> str:
     return f"in {seconds:.0f} s" if seconds >= 1 else "now"
 
 
-def recall(engine: Engine, lives: Lives, now: float) -> None:
+def recall(engine: Engine, lives: FaultHistory, now: float) -> None:
     """Let an engine that knows everything there is know what was written down."""
     adopt(engine, lives.faults, now)
     engine.handle(DeletionsKnown(lives.deletions), now)

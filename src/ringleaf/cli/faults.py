@@ -14,10 +14,10 @@ from ringleaf.cli.plan import print_about
 from ringleaf.cli.scenario import read_scenarios
 from ringleaf.cli.timeline import run_scenario
 from ringleaf.kube.api import Api
-from ringleaf.kube.jobnames import known_as, spoken
-from ringleaf.kube.lives import Lives, follow_lives, read_lives
-from ringleaf.kube.look import Look, ReadOnlyCache, clock, read_cache
+from ringleaf.kube.fault_history import FaultHistory, follow_lives, read_lives
+from ringleaf.kube.job_names import known_as, spoken
 from ringleaf.kube.names import UID
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot, clock, read_cache
 from ringleaf.kube.watch import Reflector
 from ringleaf.simulator.run import ScenarioRun
 
@@ -115,7 +115,7 @@ def show_faults(cluster: ClusterAccess, wanted: FaultQuery, *, as_json: bool) ->
         cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
         lives = await read_lives(api)
         wanted.namespace = wanted.namespace or api.credentials.namespace
-        return faults_in(Look(cache, clock()), cache, lives, wanted)
+        return faults_in(Snapshot(cache, clock()), cache, lives, wanted)
 
     found = ask(cluster, question)
     if as_json:
@@ -126,7 +126,7 @@ def show_faults(cluster: ClusterAccess, wanted: FaultQuery, *, as_json: bool) ->
 
 
 def faults_in(
-    look: Look, cache: ReadOnlyCache, lives: Lives, wanted: FaultQuery
+    look: Snapshot, cache: ReadOnlyCache, lives: FaultHistory, wanted: FaultQuery
 ) -> Plain:
     """The faults of a cluster as it was looked at, as plain values."""
     view = look.engine.view
@@ -147,9 +147,9 @@ class Followed:
     """The faults of a live cluster as they come and go."""
 
     def __init__(self, wanted: FaultQuery) -> None:
-        self._wanted, self._lives = wanted, Lives()
+        self._wanted, self._lives = wanted, FaultHistory()
 
-    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Snapshot, cache: ReadOnlyCache) -> Plain:
         """The faults as plain values."""
         return faults_in(look, cache, self._lives, self._wanted)
 
@@ -161,7 +161,7 @@ class Followed:
         """Their lives are written down elsewhere."""
         self._wanted.namespace = self._wanted.namespace or api.credentials.namespace
 
-        def heard(lives: Lives) -> None:
+        def heard(lives: FaultHistory) -> None:
             self._lives = lives
             wake()
 

@@ -13,8 +13,8 @@ from ringleaf.cli.access import credentials_of
 from ringleaf.kube.api import Api
 from ringleaf.kube.leader import (
     LEASE_NAMESPACE,
-    Aside,
     Elector,
+    Runner,
     Say,
     Terms,
     aside,
@@ -60,7 +60,7 @@ async def standing_for_lead(
     agent: str,
     say: Say,
     answered: Callable[[str, str, int, float], None] = lambda *_what: None,
-) -> AsyncIterator[tuple[Elector | None, Aside]]:
+) -> AsyncIterator[tuple[Elector | None, Runner]]:
     """Yield the elector and what runs its work; no elector without leader election.
 
     The elector has its own thread and connection, so that it renews the Lease while

@@ -16,8 +16,8 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
 from ringleaf.kube.api import Api
 from ringleaf.kube.cluster_cache import ClusterCache
-from ringleaf.kube.lives import Lives, read_lives
-from ringleaf.kube.look import SCHEDULERS, Look, Trouble, clock, read_cache
+from ringleaf.kube.fault_history import FaultHistory, read_lives
+from ringleaf.kube.snapshot import SCHEDULERS, Snapshot, Trouble, clock, read_cache
 
 _T = TypeVar("_T")
 
@@ -57,19 +57,19 @@ class ClusterAccess(Struct, frozen=True):
             yield api
 
 
-def look_at(cluster: ClusterAccess) -> tuple[Look, str]:
+def look_at(cluster: ClusterAccess) -> tuple[Snapshot, str]:
     """The cluster as it is now, and the namespace that is meant without a word."""
 
-    async def look(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
+    async def look(api: Api, seen: Callable[[int], None]) -> tuple[Snapshot, str]:
         cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
-        return Look(cache, clock()), api.credentials.namespace
+        return Snapshot(cache, clock()), api.credentials.namespace
 
     return ask(cluster, look)
 
 
 async def look_with_lives(
     api: Api, cluster: ClusterAccess, seen: Callable[[int], None]
-) -> Look:
+) -> Snapshot:
     """The cluster as it is now, with what its scheduler has written down of faults.
 
     Nodes that are set aside and jobs that the brake holds back are known by that alone.
@@ -78,7 +78,7 @@ async def look_with_lives(
     return recalled(cache, await read_lives(api), clock())
 
 
-def recalled(cache: ClusterCache, lives: Lives, now: float) -> Look:
+def recalled(cache: ClusterCache, lives: FaultHistory, now: float) -> Snapshot:
     """A look at *world*, with what was written down of its faults."""
     if lives.trouble:
         warn(
@@ -86,7 +86,7 @@ def recalled(cache: ClusterCache, lives: Lives, now: float) -> Look:
             f"known: {lives.trouble}"
         )
     cache.handover.put_faults(lives.faults, {}, lives.deletions)
-    look = Look(cache, now)
+    look = Snapshot(cache, now)
     hold_back(look.engine, lives.braked, now)
     return look
 

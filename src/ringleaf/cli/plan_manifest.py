@@ -36,8 +36,7 @@ from ringleaf.cli.plan import (
 from ringleaf.cli.start_estimate import Start, start_of
 from ringleaf.framework.instruction import Evict
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.look import Look, Trouble, podless_words
+from ringleaf.kube.job_names import known_as
 from ringleaf.kube.manifest import (
     PATHS,
     BadManifest,
@@ -46,6 +45,7 @@ from ringleaf.kube.manifest import (
     Submitted,
     documents_of,
 )
+from ringleaf.kube.snapshot import Snapshot, Trouble, podless_words
 from ringleaf.model.decision import Decision, Placed, Waiting
 from ringleaf.model.topology import quoted
 from ringleaf.policies.validation import warnings_of
@@ -91,7 +91,7 @@ class PlannedJob(Struct, frozen=True):
 class ManifestPlan(Struct, frozen=True):
     """What would become of everything submitted, and of others because of it."""
 
-    look: Look
+    look: Snapshot
     outcomes: Sequence[PlannedJob]
     evicted: Sequence[Evict]
     notes: Sequence[str]
@@ -200,7 +200,7 @@ async def _dry_run(
     return path, {**found, **kind}
 
 
-def submit(look: Look, given: Submitted) -> ManifestPlan:
+def submit(look: Snapshot, given: Submitted) -> ManifestPlan:
     """What the scheduler would do if *given* came now."""
     cache = look.cache
     _must_be_new(look, given)
@@ -217,7 +217,7 @@ def submit(look: Look, given: Submitted) -> ManifestPlan:
     return ManifestPlan(look, outcomes, look.evicted[before:], given.notes)
 
 
-def _must_be_new(look: Look, given: Submitted) -> None:
+def _must_be_new(look: Snapshot, given: Submitted) -> None:
     keys = {pod.key for pod in look.cache.pods.values()}
     for pod in given.pods:
         if pod.metadata.key in keys:
@@ -236,7 +236,7 @@ def _must_be_new(look: Look, given: Submitted) -> None:
             )
 
 
-def _outcome(look: Look, name: str) -> PlannedJob:
+def _outcome(look: Snapshot, name: str) -> PlannedJob:
     group, engine = look.cache.gangs.get(name), look.engine
     held = "" if group is None else group.status.not_ready
     if group is None or group.reported.job is None:

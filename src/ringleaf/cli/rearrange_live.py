@@ -11,8 +11,8 @@ from ringleaf.cli.naming import PeopleConsole
 from ringleaf.cli.output import print_json
 from ringleaf.cli.rearrange import plain, print_plan, proposed
 from ringleaf.kube.api import Api
-from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.look import Look
+from ringleaf.kube.job_names import known_as
+from ringleaf.kube.snapshot import Snapshot
 
 
 def rearrange_live(
@@ -27,7 +27,7 @@ def rearrange_live(
     """Propose moves of running jobs; the exit status. Nothing is moved."""
     target = None if gains is None else _target(gains, namespace)
 
-    async def question(api: Api, seen: Callable[[int], None]) -> tuple[Look, str]:
+    async def question(api: Api, seen: Callable[[int], None]) -> tuple[Snapshot, str]:
         return await look_with_lives(api, cluster, seen), api.credentials.namespace
 
     look, own = ask(cluster, question)
@@ -37,7 +37,12 @@ def rearrange_live(
 
 
 def rearrange_in(
-    look: Look, target: Target | None, most: int, *, whole_units: bool, as_json: bool
+    look: Snapshot,
+    target: Target | None,
+    most: int,
+    *,
+    whole_units: bool,
+    as_json: bool,
 ) -> int:
     """Propose moves in a cluster that was looked at."""
     name = None if target is None else _pending(look, job_names(look, target))
@@ -63,7 +68,7 @@ def _target(gains: str, namespace: str) -> Target:
     return found
 
 
-def _pending(look: Look, names: list[str]) -> str:
+def _pending(look: Snapshot, names: list[str]) -> str:
     """The first job of *names* that has pods without a node, or else the first."""
     states = look.engine.view.job_states
     waits = (n for n in names if n in states and not states[n].placements)

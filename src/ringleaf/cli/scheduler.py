@@ -32,14 +32,14 @@ from ringleaf.engine.engine import Engine
 from ringleaf.kube import names
 from ringleaf.kube.api import Api
 from ringleaf.kube.canary import Canary
-from ringleaf.kube.decider import Mind
+from ringleaf.kube.collector import SchedulerCollector
+from ringleaf.kube.decider import EngineInterface
 from ringleaf.kube.health import BadAddress, Health, Json
 from ringleaf.kube.metrics import Metrics
-from ringleaf.kube.page import Page
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.kube.service import Say
-from ringleaf.kube.shadowpage import ShadowCollector, ShadowPage
-from ringleaf.kube.summarypage import SummaryCollector
+from ringleaf.kube.shadow_collector import ShadowCollector, ShadowPage
+from ringleaf.kube.summary_collector import SummaryCollector
 from ringleaf.model.topology import quoted
 
 TROUBLES: Final = frozenset(
@@ -130,7 +130,7 @@ def run(asked: SchedulerOptions) -> int:
         namespace=own_namespace(asked.namespace),
     )
     with ExitStack() as stack:
-        mind: Callable[[Engine], Mind] = lambda engine: engine  # noqa: E731
+        mind: Callable[[Engine], EngineInterface] = lambda engine: engine  # noqa: E731
         if asked.record is not None:
             from ringleaf.simulator.log import Recorder  # noqa: PLC0415 - rarely used
 
@@ -175,7 +175,7 @@ async def _serve(
     asked: SchedulerOptions,
     options: Options,
     say: Say,
-    mind: Callable[[Engine], Mind],
+    mind: Callable[[Engine], EngineInterface],
     *,
     watched: "Watched",
 ) -> int:
@@ -207,7 +207,7 @@ async def _serve(
             own = await credentials_of(asked.kubeconfig, asked.context)
             writer = await on.enter_async_context(summing(own, say, scheduler))
             counts.append(SummaryCollector(writer))
-        page = Page(scheduler, ringleaf.__version__, *counts).collected
+        page = SchedulerCollector(scheduler, ringleaf.__version__, *counts).collected
         try:
             async with Health(
                 asked.health, scheduler.live, scheduler.ready, page, pages

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ringleaf.cli.failure import BadUse
 from ringleaf.cli.output import TrimmedConsole, print_json, shortened, so_many
 from ringleaf.explain.match import AGREES, RULE_WORDS, Agreement
-from ringleaf.kube.findings import Finding, Findings, Place, Summary
+from ringleaf.kube.shadow_results import Finding, Place, ShadowResults, ShadowSummary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,9 +58,9 @@ def beside(
     api: "Api", asked: ShadowRun, conf: "Conf", say: "Say"
 ) -> "Iterator[ShadowLoop]":
     """A shadow that writes its log, if it is to have one."""
-    from ringleaf.kube.shadow import ShadowLoop, ShadowOptions  # noqa: PLC0415
+    from ringleaf.kube.shadow import ShadowConf, ShadowLoop  # noqa: PLC0415
 
-    options = ShadowOptions(asked.schedulers, conf, asked.patience_s)
+    options = ShadowConf(asked.schedulers, conf, asked.patience_s)
     if asked.log is None:
         yield ShadowLoop(api, options, say)
         return
@@ -116,7 +116,7 @@ def report(source: str, *, most: int, as_json: bool) -> int:
     return 0 if found.agreement == 1 and not found.waiting else 1
 
 
-def _read(source: str) -> Summary:
+def _read(source: str) -> ShadowSummary:
     if urlsplit(source).scheme in ("http", "https"):
         return _ask(source)
     try:
@@ -124,7 +124,7 @@ def _read(source: str) -> Summary:
     except OSError as error:
         hint = f"; hint: http://{source}" if _PORT.search(source) else ""
         raise BadUse(f"{source}: {error.strerror or error}{hint}") from None
-    findings = Findings()
+    findings = ShadowResults()
     for number, line in enumerate(text.splitlines(), 1):
         try:
             finding = msgspec.json.decode(line, type=Finding)
@@ -138,7 +138,7 @@ def _read(source: str) -> Summary:
     return findings.summary()
 
 
-def _ask(url: str) -> Summary:
+def _ask(url: str) -> ShadowSummary:
     """What a running shadow answers."""
     from urllib.error import HTTPError, URLError  # noqa: PLC0415
     from urllib.request import urlopen  # noqa: PLC0415
@@ -149,7 +149,7 @@ def _ask(url: str) -> Summary:
     try:
         with urlopen(address, timeout=ANSWER_S) as answer:  # noqa: S310 - http alone
             body = answer.read()
-        return msgspec.json.decode(body, type=Summary)
+        return msgspec.json.decode(body, type=ShadowSummary)
     except HTTPError as error:
         error.close()
         raise BadUse(f"{address}: status {error.code}; {hint}") from None
@@ -161,7 +161,7 @@ def _ask(url: str) -> Summary:
         raise BadUse(f"{address}: {error}; {hint}") from None
 
 
-def _print(found: Summary, most: int) -> None:
+def _print(found: ShadowSummary, most: int) -> None:
 
     console = TrimmedConsole()
     since = datetime.fromtimestamp(found.since, UTC).astimezone()
@@ -210,7 +210,7 @@ def _share(agreement: float) -> str:
     return f"{tenths / 10:g} %"
 
 
-def _verdicts(found: Summary) -> "Table":
+def _verdicts(found: ShadowSummary) -> "Table":
     table = _table("verdict", "jobs", "meaning")
     for match in Agreement:
         count = found.verdicts.get(match, 0)
@@ -219,7 +219,7 @@ def _verdicts(found: Summary) -> "Table":
     return table
 
 
-def _rules(found: Summary) -> "Table":
+def _rules(found: ShadowSummary) -> "Table":
     table = _table("difference", "jobs", "rule", "meaning")
     for each in found.rules:
         meaning = RULE_WORDS.get(each.rule, "")

@@ -12,9 +12,9 @@ from ringleaf.cli.output import shortened
 from ringleaf.cli.timeline import reservation_words
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.reservation import ends_at
-from ringleaf.kube.jobnames import known_as
-from ringleaf.kube.look import Look
+from ringleaf.kube.job_names import known_as
 from ringleaf.kube.names import ESTIMATE
+from ringleaf.kube.snapshot import Snapshot
 from ringleaf.report.duration import format_duration
 from ringleaf.simulator.outcome import reservation_plain
 
@@ -97,7 +97,7 @@ def _unknown_words(names: Sequence[str]) -> str:
     return f"the time is not known: {some} {have} no estimate ({ESTIMATE})"
 
 
-def _named(look: Look, name: str) -> str:
+def _named(look: Snapshot, name: str) -> str:
     """A job as people know it, and whether its pods are bound."""
     return repr(known_as(look.cache, name)) + " (not bound)" * (name in look.binds)
 
@@ -111,7 +111,7 @@ def _predicted(names: Mapping[str, str], plain: Plain) -> str:
     return f"{names[last['job']]} is expected to end by {end}, {last['by']}"
 
 
-def start_of(look: Look, job_state: JobState) -> Start:
+def start_of(look: Snapshot, job_state: JobState) -> Start:
     """When and where a pending job could start.
 
     That follows from what is known of running jobs; nothing is reserved for it.

@@ -16,12 +16,18 @@ from ringleaf.engine.engine import Engine
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.faultbook import FAULTS
-from ringleaf.kube.jobnames import known_as, spoken
+from ringleaf.kube.fault_history import FaultHistory, read_lives
+from ringleaf.kube.fault_store import FAULTS
+from ringleaf.kube.job_names import known_as, spoken
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
-from ringleaf.kube.lives import Lives, read_lives
-from ringleaf.kube.look import Look, ReadOnlyCache, clock, lease_namespace, read_cache
 from ringleaf.kube.pod_state import seconds_of
+from ringleaf.kube.snapshot import (
+    ReadOnlyCache,
+    Snapshot,
+    clock,
+    lease_namespace,
+    read_cache,
+)
 from ringleaf.kube.special_jobs import OUTSIDE
 from ringleaf.model.cluster import Cluster as Chips
 from ringleaf.model.decision import Invalid
@@ -37,7 +43,7 @@ MAX_ENDED: Final = 5
 """Of the reservations that ended, the last ones are shown."""
 STALE: Final = 3
 """A Lease counts as not held after so many durations without renewal."""
-NO_LIVES: Final = Lives()
+NO_HISTORY: Final = FaultHistory()
 
 
 class Lead:
@@ -112,7 +118,7 @@ def show_status(cluster: ClusterAccess, lead: Lead, *, as_json: bool) -> int:
         cache = await read_cache(api, cluster.schedulers, cluster.conf(), seen)
         await lead.read(api)
         lives, now = await read_lives(api), clock()
-        found = status_of(Look(cache, now), cache, lives)
+        found = status_of(Snapshot(cache, now), cache, lives)
         return found | {"leader": lead.plain(now)}
 
     found = ask(cluster, question)
@@ -123,7 +129,9 @@ def show_status(cluster: ClusterAccess, lead: Lead, *, as_json: bool) -> int:
     return 0
 
 
-def status_of(look: Look, cache: ReadOnlyCache, lives: Lives = NO_LIVES) -> Plain:
+def status_of(
+    look: Snapshot, cache: ReadOnlyCache, lives: FaultHistory = NO_HISTORY
+) -> Plain:
     """How a cluster stands, as plain values; *lives* is what is known of its faults."""
     engine = look.engine
     recall(engine, lives, look.now)
@@ -162,7 +170,7 @@ def _names(cache: ReadOnlyCache, found: Plain) -> Plain:
 
 
 def _queue(
-    look: Look, name: str, ours: Iterable[JobState], waiting: Iterable[Plain]
+    look: Snapshot, name: str, ours: Iterable[JobState], waiting: Iterable[Plain]
 ) -> Plain:
     facts = queue_plain(look.engine, name)
     queue = look.engine.view.queues[name]
@@ -262,7 +270,7 @@ def _superpods(chips: Chips) -> Iterator[Plain]:
         }
 
 
-def _waiting(look: Look, cache: ReadOnlyCache) -> Iterator[Plain]:
+def _waiting(look: Snapshot, cache: ReadOnlyCache) -> Iterator[Plain]:
     """Jobs that wait, the oldest first."""
     job_states, found = look.engine.view.job_states, []
     for group in cache.gangs.values():
@@ -314,14 +322,14 @@ def _short(cache: ReadOnlyCache) -> Iterator[Plain]:
             }
 
 
-def _problems(look: Look) -> Iterator[Plain]:
+def _problems(look: Snapshot) -> Iterator[Plain]:
     for kind, key, message in look.cache.problems.known:
         yield {"kind": kind, "object": key.lstrip("/"), "message": message}
     for each in look.reports:
         yield {"kind": "Job", "object": each.job, "message": each.message}
 
 
-def _unread_history(lives: Lives) -> Iterator[Plain]:
+def _unread_history(lives: FaultHistory) -> Iterator[Plain]:
     """A problem: the recorded fault history cannot be read."""
     if lives.trouble:
         facts = f"the history of faults is not known: {lives.trouble}"

@@ -18,7 +18,7 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.health import BadAddress, Health
 from ringleaf.kube.service import Say
 from ringleaf.kube.summary import WRITERS, Line, SummaryWriter
-from ringleaf.kube.summarypage import SummaryPage
+from ringleaf.kube.summary_collector import SummaryPage
 from ringleaf.model.topology import quoted
 
 
@@ -89,7 +89,7 @@ async def _run(asked: SummaryRun, writer: SummaryWriter, say: Say, server: str) 
                 await writer.run()
     except BadAddress as error:
         raise BadUse(str(error)) from None
-    say("stopped", **writer.shelf.done)
+    say("stopped", **writer.map_store.done)
 
 
 def _report(lines: Sequence[Line], *, as_json: bool) -> int:

@@ -12,10 +12,10 @@ import msgspec
 
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.gang_state import GangState
-from ringleaf.kube.look import Look
 from ringleaf.kube.manifest import PATHS, BadManifest, Reader
 from ringleaf.kube.names import GROUP_NAMES
 from ringleaf.kube.objects import Pod
+from ringleaf.kube.snapshot import Snapshot
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.topology import quoted
 
@@ -33,7 +33,7 @@ class Uncreated(NamedTuple):
 NONE_LACK: Final = Uncreated()
 
 
-async def uncreated_pods(api: Api, look: Look, group: GangState) -> Uncreated:
+async def uncreated_pods(api: Api, look: Snapshot, group: GangState) -> Uncreated:
     """The pods of *group* that Volcano has not created yet.
 
     None, if the group has all of its pods, or if no Volcano Job describes them.

@@ -26,14 +26,14 @@ from ringleaf.cli.status_screen import StatusScreen
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import IdleAccount
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.idlenote import IdleNote
+from ringleaf.kube.fault_history import FaultHistory, follow_lives
+from ringleaf.kube.idle_note import IdleNote
 from ringleaf.kube.leader import Lease
-from ringleaf.kube.lives import Lives, follow_lives
-from ringleaf.kube.look import Look, ReadOnlyCache, clock, told
-from ringleaf.kube.notestore import watch_note
-from ringleaf.kube.recordstore import Stored, watch_records
+from ringleaf.kube.note_store import watch_note
+from ringleaf.kube.record_store import Stored, watch_records
+from ringleaf.kube.reflectors import reflectors
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot, clock, told
 from ringleaf.kube.watch import Gone, Reflector
-from ringleaf.kube.watched import reflectors
 
 LEAST_S: Final = 0.3
 """How long a screen stays at least."""
@@ -54,7 +54,7 @@ Plain = dict[str, Any]
 class Show(Protocol):
     """What is shown of a cluster."""
 
-    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Snapshot, cache: ReadOnlyCache) -> Plain:
         """The result as plain values."""
 
     def screen(self, facts: Plain, now: float, rows: int) -> ConsoleRenderable:
@@ -68,9 +68,9 @@ class StatusView:
     """How a cluster stands."""
 
     def __init__(self) -> None:
-        self._lives = Lives()
+        self._lives = FaultHistory()
 
-    def facts(self, look: Look, cache: ReadOnlyCache) -> Plain:
+    def facts(self, look: Snapshot, cache: ReadOnlyCache) -> Plain:
         """The result as plain values."""
         return status_of(look, cache, self._lives)
 
@@ -81,7 +81,7 @@ class StatusView:
     def more(self, api: Api, wake: Callable[[], None]) -> Iterable[Reflector[Any]]:
         """What is known of its faults is written down elsewhere."""
 
-        def heard(lives: Lives) -> None:
+        def heard(lives: FaultHistory) -> None:
             self._lives = lives
             wake()
 
@@ -235,7 +235,7 @@ class Watching:
             return
         if self._is_new or self._status is None:
             self._is_new = False
-            self._status = self._show.facts(Look(self._cache, now), self._cache)
+            self._status = self._show.facts(Snapshot(self._cache, now), self._cache)
         shown = self._status | {"leader": self._lead.plain(now)}
         shown |= {"trouble": self.trouble} if self.trouble else {}
         live.update(fitting(self._show, shown, now, live.console), refresh=True)

@@ -13,7 +13,7 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.kube import names
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.job_traits import JobContext
-from ringleaf.kube.node_state import NodeState
+from ringleaf.kube.node_info import NodeInfo
 from ringleaf.kube.objects import NodeObject, PriorityClass
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.problems import Problems
@@ -71,7 +71,7 @@ class CacheState(Struct):
     schedulers: frozenset[str] = frozenset({names.SCHEDULER})
     pods: dict[str, PodState] = {}
     gangs: dict[str, GangState] = {}
-    nodes: dict[str, NodeState] = {}
+    nodes: dict[str, NodeInfo] = {}
     node_objects: dict[str, NodeObject] = {}
     on_node: dict[str, set[str]] = {}
     lost_nodes: set[str] = field(default_factory=set)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ringleaf.kube.cache_state import CacheState
-from ringleaf.kube.objects import Claim
+from ringleaf.kube.objects import VolumeClaim
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.watch import Gone
 from ringleaf.model.topology import quoted
@@ -18,7 +18,7 @@ class ClaimStore:
         self._pods: dict[str, set[str]] = {}
         """Claim -> uids of the pods that have it."""
 
-    def on_update(self, claims: Iterable[Claim]) -> None:
+    def on_update(self, claims: Iterable[VolumeClaim]) -> None:
         """Store claims that are new or changed."""
         for each in claims:
             key = each.metadata.key

@@ -38,8 +38,8 @@ from ringleaf.kube.handover import Handover
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.job_reader import JobReader
 from ringleaf.kube.label_store import LabelStore
+from ringleaf.kube.node_info import NodeInfo, leaves_of
 from ringleaf.kube.node_pods import NodePods
-from ringleaf.kube.node_state import NodeState, leaves_of
 from ringleaf.kube.node_store import NodeStore
 from ringleaf.kube.objects import PriorityClass
 from ringleaf.kube.pod_state import PodState
@@ -112,7 +112,7 @@ class ClusterCache:
         return self.state.gangs
 
     @property
-    def nodes(self) -> Mapping[str, NodeState]:
+    def nodes(self) -> Mapping[str, NodeInfo]:
         """What the engine knows of nodes, with what is written on pods there."""
         return self.state.nodes
 
@@ -163,7 +163,7 @@ class ClusterCache:
             times.append(self.isolation.next_at)
         return min(times, default=None)
 
-    # The configuration, and who leads.
+    # The configuration, and the lead.
 
     def reconfigure(self, conf: Conf) -> None:
         """The configuration is another one."""

@@ -31,7 +31,7 @@ HANDED: Final = 1000
 """Events that a new engine hears before others have their turn."""
 
 
-class Mind(Protocol):
+class EngineInterface(Protocol):
     """What decides: an engine, or one that is being recorded."""
 
     @property
@@ -69,12 +69,12 @@ class Decider:
         self,
         cache: ClusterCache,
         conf: Callable[[], Conf],
-        mind: Callable[[Engine], Mind] = lambda engine: engine,
+        mind: Callable[[Engine], EngineInterface] = lambda engine: engine,
     ) -> None:
         self.cache, self._conf, self._make = cache, conf, mind
         self.engine = Engine((), conf=conf())
         self.mind = mind(self.engine)
-        self._coming: tuple[Engine, Mind] | None = None
+        self._coming: tuple[Engine, EngineInterface] | None = None
         """The next engine, which has not heard yet what the world told before."""
         self._last: list[Event] = []
         """What an engine that was handed everything hears with the news."""

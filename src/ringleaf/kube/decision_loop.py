@@ -14,13 +14,13 @@ from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.comparer import Comparison
 from ringleaf.kube.decider import Decider
+from ringleaf.kube.fault_metrics import FaultMetrics
 from ringleaf.kube.gang_progress import GangProgress
 from ringleaf.kube.instruction_executor import InstructionExecutor
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.narrator import Narrator
 from ringleaf.kube.pending_reasons import PendingReasons
 from ringleaf.kube.quarantine import Culprit
-from ringleaf.kube.toll import Toll
 from ringleaf.kube.writers import Writers
 
 SLICE: Final = 64
@@ -88,10 +88,12 @@ class DecisionLoop:
     ) -> None:
         self.decider, self.state, self.metrics = decider, state, metrics
         self._writers, self._leads, self._now = writers, leads, clock
-        self.toll = Toll(decider.engine.fault_log, decider.engine.repairs)
+        self.fault_metrics = FaultMetrics(
+            decider.engine.fault_log, decider.engine.repairs
+        )
         self.narrator = Narrator(decider, metrics, say, clock)
         self.comparison = Comparison(decider, metrics, say, self._note_rebuild)
-        self.pending = PendingReasons(decider, writers.teller, metrics)
+        self.pending = PendingReasons(decider, writers.status_writer, metrics)
         self.executor = InstructionExecutor(
             decider,
             writers,
@@ -196,15 +198,17 @@ class DecisionLoop:
     def _follow_up(self, now: float) -> None:
         """Report what else has changed, and release what is to be released."""
         writers, state = self._writers, self.state
-        self.narrator.report_problems(writers.teller if writers.is_alone else None)
-        writers.mender.remove_records()
+        self.narrator.report_problems(
+            writers.status_writer if writers.is_alone else None
+        )
+        writers.repair_executor.remove_records()
         for gang in self._cache.take_changed():
             self.gangs.follow(gang, now)
         version = self.decider.mind.view.version
         if state.version != version:
             state.version = version
             if writers.is_alone:
-                writers.teller.queues_changed()
+                writers.status_writer.queues_changed()
         self.gangs.release_due(now)
         self.narrator.log_failures()
 
@@ -247,8 +251,8 @@ class DecisionLoop:
         self.gangs.half_bound.clear()
         self.state.conflicts.clear()
         try:
-            self._writers.teller.forget()
-            self._cache.stand_by(self.decider.mind.view, self.toll.repairs)
+            self._writers.status_writer.forget()
+            self._cache.stand_by(self.decider.mind.view, self.fault_metrics.repairs)
             now = self._now()
             events = self.decider.news(now)
             self._follow_engine()
@@ -283,8 +287,8 @@ class DecisionLoop:
     def _follow_engine(self) -> None:
         """The engine may be a new one."""
         engine = self.decider.engine
-        if self.toll.book is not engine.fault_log:
-            self.toll.follow(engine.fault_log, engine.repairs)
+        if self.fault_metrics.book is not engine.fault_log:
+            self.fault_metrics.follow(engine.fault_log, engine.repairs)
 
     async def _hand_over(self) -> list[Instruction]:
         """Have the next engine hear everything; others have turns in between.
@@ -313,11 +317,11 @@ class DecisionLoop:
 
     def _count_events(self, events: list[Event]) -> None:
         self.metrics.heard(events)
-        self.toll.hear(events)
+        self.fault_metrics.hear(events)
 
     def _count(self, found: list[Instruction], thought_s: float, took_s: float) -> None:
         """Count what was decided, and how long it took."""
         view = self.decider.mind.view
         self.metrics.decided(found, view.job_states, len(view.cluster), thought_s)
         self.metrics.cycle_ms.observe(1000 * took_s)
-        self.toll.note(found, self.state.last_cycle)
+        self.fault_metrics.note(found, self.state.last_cycle)

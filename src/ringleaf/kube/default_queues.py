@@ -8,7 +8,7 @@ from ringleaf.kube import encode
 from ringleaf.kube.answers import NOT_ALLOWED
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.queue_store import ROOT_QUEUE
-from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.model.queue import DEFAULT_QUEUE
 
 QUEUES_S: Final = 5.0

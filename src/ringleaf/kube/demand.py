@@ -6,7 +6,7 @@ for pods to come is bounded in bytes, and so is what one pod may ask
 (docs/annotations.md, "Limits per object").
 
 NB: Two readings of ours. ``matchFields`` on ``metadata.name`` becomes a requirement on
-a label of that name, which ``ringleaf.kube.node_state`` gives to every node. Labels
+a label of that name, which ``ringleaf.kube.node_info`` gives to every node. Labels
 that number the pods of one owner (``PER_POD_LABELS``) are left out: with them no two
 pods would be alike, and selectors do not go by them.
 """
@@ -21,10 +21,10 @@ from msgspec.json import Encoder
 from msgspec.structs import replace
 
 from ringleaf.kube.objects import (
-    Affinity,
+    AffinitySpec,
     Container,
     Expression,
-    LabelSelector,
+    LabelSelectorSpec,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
@@ -178,7 +178,7 @@ def check_size(spec: PodSpec, n_bytes: int) -> None:
 
     *n_bytes* is what all of it has as it is written.
     """
-    affinity = spec.affinity or Affinity()
+    affinity = spec.affinity or AffinitySpec()
     nodes = affinity.node_affinity or NodeAffinity()
     near = affinity.pod_affinity or PodAffinity()
     apart = affinity.pod_anti_affinity or PodAffinity()
@@ -332,7 +332,7 @@ def _n_elsewhere(term: PodTerm) -> int:
     return named * len(term.namespaces)
 
 
-def _with_affinity(plain: Demand, affinity: Affinity) -> Demand:
+def _with_affinity(plain: Demand, affinity: AffinitySpec) -> Demand:
     nodes = affinity.node_affinity or NodeAffinity()
     near = affinity.pod_affinity or PodAffinity()
     apart = affinity.pod_anti_affinity or PodAffinity()
@@ -454,7 +454,7 @@ def _spread(path: str, entry: TopologySpread) -> Spread:
     )
 
 
-def read_selector(path: str, entry: LabelSelector | None) -> Selector:
+def read_selector(path: str, entry: LabelSelectorSpec | None) -> Selector:
     """The objects that are meant; no selector means none of them."""
     if entry is None:
         return None

@@ -2,8 +2,9 @@
 
 A decoder calls itself for every value inside a value, also where it passes over them,
 and Python ends this after about a thousand calls. The API server stores ten thousand
-levels: whoever may update an object may write such ``managedFields``. Nothing that is
-read is as deep as ``MOST_LEVELS``, so what is deeper is cut out, and the rest is read.
+levels: any user that may update an object may write such ``managedFields``. Nothing
+that is read is as deep as ``MOST_LEVELS``, so what is deeper is cut out, and the rest
+is read.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ringleaf.kube import names
-from ringleaf.kube.node_state import NodeState
+from ringleaf.kube.node_info import NodeInfo
 from ringleaf.kube.pod_state import PodState
 from ringleaf.model.placement import Placement
 
@@ -30,7 +30,7 @@ def written(
     pod: PodState,
     placement: Placement,
     given: Mapping[str, str],
-    facts: NodeState,
+    facts: NodeInfo,
     stamp: int,
 ) -> dict[str, str]:
     """The annotations that go into a pod's Binding.
@@ -58,7 +58,7 @@ def written(
     return found
 
 
-def rank_table(pod: PodState, placement: Placement, facts: NodeState) -> str:
+def rank_table(pod: PodState, placement: Placement, facts: NodeInfo) -> str:
     """A pod's part of the rank table, as the device plugin writes it."""
     devices = [
         {

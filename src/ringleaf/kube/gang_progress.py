@@ -37,7 +37,10 @@ class GangProgress:
         release_s: float,
     ) -> None:
         self._cache, self._binder = cache, writers.binder
-        self._teller, self._mender = writers.teller, writers.mender
+        self._status_writer, self._repair_executor = (
+            writers.status_writer,
+            writers.repair_executor,
+        )
         self._metrics, self._say = metrics, say
         self._release_s = release_s
         self.half_bound: dict[str, float] = {}
@@ -57,14 +60,14 @@ class GangProgress:
 
     def _follow(self, gang: GangState, now: float) -> None:
         if gang.status.not_ready:
-            self._teller.waits(gang.name, gang.status.not_ready)
-        self._teller.group_changed(gang.name)
+            self._status_writer.waits(gang.name, gang.status.not_ready)
+        self._status_writer.group_changed(gang.name)
         if gang.is_half_bound:
             self.half_bound.setdefault(gang.name, now)
         else:
             self.half_bound.pop(gang.name, None)
         self._note_arrival(gang, now)
-        self._mender.finish(gang)
+        self._repair_executor.finish(gang)
 
     def _note_arrival(self, gang: GangState, now: float) -> None:
         """Say when all pods that were sent are known to be on their nodes."""
@@ -96,5 +99,5 @@ class GangProgress:
         why = f"{bound}, and there is no node for the others"
         self._say("release", job=name, pods=len(pods), why=why)
         self._metrics.releases += 1
-        self._teller.on_group(gang, "Released", why)
+        self._status_writer.on_group(gang, "Released", why)
         self._binder.delete(pods)

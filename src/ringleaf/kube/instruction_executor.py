@@ -63,8 +63,8 @@ class InstructionExecutor:
         identity: Callable[[], str],
     ) -> None:
         self._decider, self._cache = decider, decider.cache
-        self._binder, self._teller = writers.binder, writers.teller
-        self._mender = writers.mender
+        self._binder, self._status_writer = writers.binder, writers.status_writer
+        self._repair_executor = writers.repair_executor
         self._pending, self._metrics, self._say = pending, metrics, say
         self._clock, self._identity = clock, identity
         self._stamp = 0
@@ -87,7 +87,7 @@ class InstructionExecutor:
                     | AskToExit()
                     | Repaired()
                 ):
-                    self._mender.carry_out(each)
+                    self._repair_executor.carry_out(each)
                 case Report():
                     self.report(each)
         for job in self._decider.mind.admitted:
@@ -100,7 +100,7 @@ class InstructionExecutor:
         waits = gang is not None and len(gang.pods) < gang.need
         if waits:
             self._say("admitted", job=job)
-        self._teller.group_changed(job, is_urgent=waits)
+        self._status_writer.group_changed(job, is_urgent=waits)
 
     def _bind(self, each: Bind) -> None:
         self._pending.jobs.pop(each.job, None)
@@ -124,15 +124,15 @@ class InstructionExecutor:
         warnings = "; ".join(each.warnings)
         nodes = len({placement.node for placement in each.placements})
         self._say("bind", job=each.job, pods=len(items), nodes=nodes, warnings=warnings)
-        self._teller.warns(each.job, each.warnings)
-        self._teller.group_changed(each.job)
+        self._status_writer.warns(each.job, each.warnings)
+        self._status_writer.group_changed(each.job)
 
     def bound(self, pod: PodState, placement: Placement) -> None:
         """A pod was bound: count it, and report it."""
         now, gang = self._clock(), self._cache.gangs.get(pod.job)
         sent_at = (gang and gang.binding.sent_at) or now
         self._metrics.bound(now - pod.created, now - sent_at)
-        self._teller.placed(pod, placement)
+        self._status_writer.placed(pod, placement)
 
     def _evict(self, each: Evict) -> None:
         gang = self._cache.gangs.get(each.job)
@@ -141,13 +141,16 @@ class InstructionExecutor:
         pods = self._cache.assumed.evict(each.job, each.replicas)
         why = f"Pod is evicted by {each.action} for job {each.by!r}"
         self._say("evict", job=each.job, pods=len(pods), by=each.by, action=each.action)
-        self._teller.on_group(gang, "Evict", why)
+        self._status_writer.on_group(gang, "Evict", why)
         if each.action == REARRANGE:
-            self._mender.evict(gang, pods, why)
+            self._repair_executor.evict(gang, pods, why)
             return
         refused = self._metrics.refused
         self._binder.evict(
-            pods, why, self._teller.evicted, lambda: refused.update([each.action])
+            pods,
+            why,
+            self._status_writer.evicted,
+            lambda: refused.update([each.action]),
         )
 
     def report(self, each: Report) -> None:
@@ -156,25 +159,25 @@ class InstructionExecutor:
         if each.verdict is Verdict.WAITING:
             self._pending.jobs[each.job] = None
         self._say("report", job=each.job, verdict=each.verdict.value, message=message)
-        self._teller.warns(each.job, each.warnings)
+        self._status_writer.warns(each.job, each.warnings)
         gang = self._cache.gangs.get(each.job)
         match each.verdict:
             case Verdict.CONFLICT:
                 if gang is not None:
-                    self._teller.conflict(gang, message)
+                    self._status_writer.conflict(gang, message)
             case Verdict.QUARANTINED:
-                self._teller.on_node(each.node, "Quarantined", message)
+                self._status_writer.on_node(each.node, "Quarantined", message)
             case Verdict.RELEASED:
                 pass  # it was said where it was done
             case Verdict.REPAIRING:
                 if gang is not None:
                     message = f"{message}{_names(gang)}"
-                    self._teller.on_group(gang, "Faulty", message)
+                    self._status_writer.on_group(gang, "Faulty", message)
             case Verdict.RATE_LIMITED:
                 if gang is not None:
-                    self._teller.on_job(gang, "RateLimited", message)
+                    self._status_writer.on_job(gang, "RateLimited", message)
             case _:
-                self._teller.waits(each.job, message)
+                self._status_writer.waits(each.job, message)
 
     def _delete_unstarted(self, each: Delete) -> None:
         """Delete pods that never ran, of which others are made then."""
@@ -195,14 +198,14 @@ class InstructionExecutor:
             told = f"{told}; it stays, because no controller would create it again"
             hint = "delete it, and submit it again"
             self._say("not released", job=each.job, pods=len(kept), why=each.why)
-            self._teller.on_job(gang, "NotReleased", _with_hint(told, hint))
+            self._status_writer.on_job(gang, "NotReleased", _with_hint(told, hint))
             pods = [pod for pod in pods if pod.owned] if refused else []
         if not pods:
             return
         self._say("release", job=each.job, pods=len(pods), why=each.why)
         self._metrics.releases += not refused
         told = f"{_where(pods)}{each.why}" if refused else each.why
-        self._teller.on_job(gang, "Refused" if refused else "Released", told)
+        self._status_writer.on_job(gang, "Refused" if refused else "Released", told)
         self._binder.delete(pods)
 
 

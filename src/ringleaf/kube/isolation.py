@@ -1,7 +1,8 @@
 """Objects that make the scheduler fail are quarantined, and everything else goes on.
 
 An object that fails to be stored, or a job, node or queue that the engine fails at, is
-left out for a while (``Quarantine``) and tried again. Users hear of it on the object.
+left out for a while (``ObjectQuarantine``) and tried again. Users hear of it on the
+object.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from ringleaf.kube.closed_nodes import ClosedNodes
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobs import namespace_of
 from ringleaf.kube.objects import Metadata
-from ringleaf.kube.quarantine import Culprit, Quarantine, told, trace_of
+from ringleaf.kube.quarantine import Culprit, ObjectQuarantine, told, trace_of
 from ringleaf.kube.watch import Gone
 from ringleaf.model.topology import quoted
 
@@ -46,7 +47,7 @@ class Isolation:
     def __init__(self, state: CacheState) -> None:
         self._state, self.closed = state, ClosedNodes(state.deltas)
         """What the stores share, and pods that may hold any chips of their nodes."""
-        self.quarantine = Quarantine()
+        self.quarantine = ObjectQuarantine()
         self.failures: list[Failure] = []
         """Failures to report; the reporter empties the list."""
         self._retry_at: dict[Culprit, float] = {}

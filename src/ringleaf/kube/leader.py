@@ -5,9 +5,10 @@ renewed for its duration, and at once one that was given up. Clocks of
 machines are never compared: each counts from when it saw the Lease change.
 
 A leader counts its own time from *before* it asked to renew, and stops a second before
-anybody else may begin: what it sends then is refused by its own side (``remaining``),
-and carries a deadline that the API server holds it to. One that lost the Lease stands
-for it again under another identity, so that whatever it sent before is refused.
+any other replica may begin: what it sends then is refused by its own side
+(``remaining``), and carries a deadline that the API server holds it to. One that lost
+the Lease stands for it again under another identity, so that whatever it sent before is
+refused.
 Sources: Kubernetes API reference, Lease v1; Kubernetes API concepts, timeouts of
 requests.
 """
@@ -54,7 +55,7 @@ Say = Callable[..., None]
 T = TypeVar("T")
 
 
-class Aside(Protocol):
+class Runner(Protocol):
     """Runs work, here or on another thread."""
 
     async def __call__(self, work: Coroutine[Any, Any, T]) -> T:
@@ -215,7 +216,7 @@ class Elector:
         """Return when we lead; one that is stuck does not take the Lease."""
         while True:
             self._changed.clear()
-            self._tell_who_leads()
+            self._log_leader()
             wait = self._wait() if self.well() else AGAIN_S
             if wait is None or wait > 0.0:
                 with suppress(TimeoutError):
@@ -230,7 +231,7 @@ class Elector:
                 async with asyncio.timeout(REFUSED_S if refused else AGAIN_S):
                     await self._changed.wait()
 
-    def _tell_who_leads(self) -> None:
+    def _log_leader(self) -> None:
         """Log each new leader once."""
         holder = self.holder
         if holder not in ("", self.identity, self._told_of):
@@ -331,7 +332,7 @@ class Elector:
             await self._changed.wait()
 
     def mark(self) -> None:
-        """Remember whether the Lease is anybody's now: we begin to look at pods."""
+        """Remember whether the Lease is held now, when pods begin to be listed."""
         known = self.reflector.synced and not self.holder
         self._mark = _version(self._seen) if known else None
 
@@ -503,7 +504,7 @@ class Elector:
 
 
 @asynccontextmanager
-async def aside(api: Api) -> AsyncIterator[Aside]:
+async def aside(api: Api) -> AsyncIterator[Runner]:
     """Yield what runs work on a thread of its own, where *api* is entered.
 
     A decision may take longer than a Lease lasts: it must not keep us from renewing.

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ringleaf.kube.cluster_cache import ClusterCache
-from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.mending import Mender
-from ringleaf.kube.notestore import NoteStore
-from ringleaf.kube.recordstore import RecordStore
+from ringleaf.kube.fault_store import FaultStore
+from ringleaf.kube.note_store import NoteStore
+from ringleaf.kube.record_store import RecordStore
+from ringleaf.kube.repair_executor import RepairExecutor
 from ringleaf.kube.service import Part
 
 
@@ -21,7 +21,7 @@ class LeaderState:
     Args:
         cache: Hears what was read.
         records: The records of repairs.
-        mender: Writes the records of repairs.
+        repair_executor: Writes the records of repairs.
         faults: The fault history; None where another scheduler keeps it.
         notes: Running times and reservations.
 
@@ -31,11 +31,15 @@ class LeaderState:
         self,
         cache: ClusterCache,
         records: RecordStore,
-        mender: Mender,
-        faults: Faultbook | None,
+        repair_executor: RepairExecutor,
+        faults: FaultStore | None,
         notes: Sequence[NoteStore],
     ) -> None:
-        self._cache, self._records, self._mender = cache, records, mender
+        self._cache, self._records, self._repair_executor = (
+            cache,
+            records,
+            repair_executor,
+        )
         self._faults, self._notes = faults, notes
 
     async def read(self, is_pointless: Callable[[], bool]) -> None:
@@ -49,7 +53,7 @@ class LeaderState:
 
     def parts(self) -> Iterator[tuple[Part, str]]:
         """The parts of the work that write it, and their names."""
-        yield self._mender.run, "records"
+        yield self._repair_executor.run, "records"
         if self._faults is not None:
             yield self._faults.run, "faults"
             for note in self._notes:

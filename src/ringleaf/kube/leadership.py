@@ -1,7 +1,7 @@
 """Leading: standing by, taking the lead, knowing what the leader before knew.
 
-The ``Elector`` says who leads; this is what a scheduler does about it. One that steps
-down sends nothing more, and what was decided counts for nothing.
+The ``Elector`` says which replica leads; this is what a scheduler does about it. One
+that steps down sends nothing more, and what was decided counts for nothing.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from ringleaf.kube.api import Api
 from ringleaf.kube.backoff import backoff_s
-from ringleaf.kube.leader import SEEN, Aside, Elector, at_once
+from ringleaf.kube.leader import SEEN, Elector, Runner, at_once
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.quarantine import told
 from ringleaf.kube.service import Part
@@ -88,7 +88,7 @@ class Leadership:
         say: Callable[..., None],
         elector: Elector | None,
         *,
-        aside: Aside = at_once,
+        aside: Runner = at_once,
     ) -> None:
         self._leader, self._pods, self._api, self._say = leader, pods, api, say
         self.elector, self._aside = elector, aside

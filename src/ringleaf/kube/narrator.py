@@ -9,7 +9,7 @@ from ringleaf.kube.decider import Decider
 from ringleaf.kube.metrics import Metrics
 from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.special_jobs import OUTSIDE
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.status_writer import StatusWriter
 
 JobNews = dict[str, dict[str, Any]]
 """Job -> what is to be logged of it."""
@@ -62,8 +62,8 @@ class Narrator:
             if what == "ended" or job not in at_once:
                 self._say(what, job=job, **facts)
 
-    def report_problems(self, teller: Teller | None) -> None:
-        """Log what is wrong with objects; *teller* writes it on them."""
+    def report_problems(self, status_writer: StatusWriter | None) -> None:
+        """Log what is wrong with objects; *status_writer* writes it on them."""
         cache = self._decider.cache
         for problem in cache.problems.unreported:
             where = f"{problem.namespace}/{problem.name}".lstrip("/")
@@ -76,8 +76,8 @@ class Narrator:
                 message=problem.message,
             )
             self._metrics.problems[problem.kind] += 1
-            if teller is not None:
-                teller.problem(problem)
+            if status_writer is not None:
+                status_writer.problem(problem)
         cache.problems.unreported.clear()
 
     def log_failures(self) -> None:

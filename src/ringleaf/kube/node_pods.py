@@ -8,7 +8,7 @@ from typing import Final
 
 from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.gang_members import named_chips
-from ringleaf.kube.node_state import NodeState
+from ringleaf.kube.node_info import NodeInfo
 from ringleaf.kube.pod_state import PodState
 from ringleaf.model.topology import quoted
 
@@ -108,6 +108,6 @@ class NodePods:
         self._state.problems.note("Pod", pod.namespace, pod.name, pod.uid, message)
 
 
-def _is_astray(pod: PodState, node: NodeState) -> bool:
+def _is_astray(pod: PodState, node: NodeInfo) -> bool:
     """Whether a pod says that it holds chips which its node does not have."""
     return pod.holds and max(pod.chips or (0,)) >= node.node.chips

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from ringleaf.kube.reports import DeviceReport, NodeReport, Reports, SwitchReport
+from ringleaf.kube.reports import DeviceReport, NodeReport, ReportMap, SwitchReport
 
 COLLECTED = "cluster-info-"
 """The ConfigMaps of the cluster daemon, which collects the reports of all nodes."""
@@ -25,22 +25,22 @@ class MergedReports:
 
     def __init__(self) -> None:
         self.collected_first = True
-        self._maps: dict[str, Reports] = {}
+        self._maps: dict[str, ReportMap] = {}
         self._direct: dict[str, NodeReports] = {}
         self._collected: dict[str, NodeReports] = {}
 
-    def put(self, key: str, found: Reports) -> dict[str, None]:
+    def put(self, key: str, found: ReportMap) -> dict[str, None]:
         """A ConfigMap is new or changed; the nodes of which it says something new."""
         before = self._maps.get(key)
         if before is not None:
             found = _with_last_good(before, found)
         self._maps[key] = found
-        return self._changes(key, before or Reports(), found)
+        return self._changes(key, before or ReportMap(), found)
 
     def drop(self, key: str) -> dict[str, None]:
         """A ConfigMap is gone; the nodes of which it said something."""
         before = self._maps.pop(key, None)
-        return {} if before is None else self._changes(key, before, Reports())
+        return {} if before is None else self._changes(key, before, ReportMap())
 
     def of(self, node: str) -> NodeReports:
         """What is said of *node*."""
@@ -54,7 +54,9 @@ class MergedReports:
             one.switch or other.switch,
         )
 
-    def _changes(self, key: str, before: Reports, after: Reports) -> dict[str, None]:
+    def _changes(
+        self, key: str, before: ReportMap, after: ReportMap
+    ) -> dict[str, None]:
         said = self._collected if COLLECTED in key else self._direct
         changed: dict[str, None] = {}
         for part in ("devices", "nodes", "switches"):
@@ -77,7 +79,7 @@ class MergedReports:
         return next(filter(None, found), None)
 
 
-def _with_last_good(before: Reports, found: Reports) -> Reports:
+def _with_last_good(before: ReportMap, found: ReportMap) -> ReportMap:
     """*found*, with what was known where it cannot be read."""
     if not found.readable:
         return before

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.gang_members import named_chips
 from ringleaf.kube.isolation import Isolation
+from ringleaf.kube.node_info import NodeInfo, node_of
 from ringleaf.kube.node_pods import NodePods
-from ringleaf.kube.node_state import NodeState, node_of
 from ringleaf.kube.objects import NodeObject
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.report_store import ReportStore
@@ -90,7 +90,7 @@ class NodeStore:
     def _mark_pods(self, name: str) -> None:
         self._state.mark_pods(self._state.on_node.get(name, ()))
 
-    def _read(self, name: str, given: NodeObject) -> NodeState | None:
+    def _read(self, name: str, given: NodeObject) -> NodeInfo | None:
         """What is known of a node; None where it is quarantined."""
         if self._isolation.is_quarantined(Culprit("Node", name)):
             self._state.unreadable_nodes.add(name)
@@ -102,7 +102,7 @@ class NodeStore:
             self._state.unreadable_nodes.add(name)
             return None
 
-    def _state_of(self, name: str, given: NodeObject) -> NodeState:
+    def _state_of(self, name: str, given: NodeObject) -> NodeInfo:
         pods = self._pods.of(name)
         claims = map(named_chips, pods)
         named = [chip for node, own in claims if node == name for chip in own]

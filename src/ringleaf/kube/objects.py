@@ -82,7 +82,7 @@ class Expression(_Object):
     values: list[str] | None = None
 
 
-class LabelSelector(_Object):
+class LabelSelectorSpec(_Object):
     """Which objects are meant."""
 
     match_labels: dict[str, str] | None = None
@@ -124,9 +124,9 @@ class PodAffinityTerm(_Object):
     """Other pods, and where they count as neighbours."""
 
     topology_key: str = ""
-    label_selector: LabelSelector | None = None
+    label_selector: LabelSelectorSpec | None = None
     namespaces: list[str] | None = None
-    namespace_selector: LabelSelector | None = None
+    namespace_selector: LabelSelectorSpec | None = None
 
 
 class PreferredPod(_Object):
@@ -147,7 +147,7 @@ class PodAffinity(_Object):
     )
 
 
-class Affinity(_Object):
+class AffinitySpec(_Object):
     """What a pod asks of its node and of the pods around it."""
 
     node_affinity: NodeAffinity | None = None
@@ -170,7 +170,7 @@ class TopologySpread(_Object):
     topology_key: str = ""
     max_skew: int = 1
     when_unsatisfiable: str = "DoNotSchedule"
-    label_selector: LabelSelector | None = None
+    label_selector: LabelSelectorSpec | None = None
     min_domains: int | None = None
 
 
@@ -206,7 +206,7 @@ class PodSpec(_Object):
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
     node_selector: dict[str, str] | None = None
-    affinity: Affinity | None = None
+    affinity: AffinitySpec | None = None
     tolerations: list[PodToleration] | None = None
     topology_spread_constraints: list[TopologySpread] | None = None
     volumes: list[Volume] | None = None
@@ -398,7 +398,7 @@ class PriorityClass(_Object):
 class BudgetSpec(_Object):
     """Which pods are not to be disturbed too often."""
 
-    selector: LabelSelector | None = None
+    selector: LabelSelectorSpec | None = None
 
 
 class BudgetStatus(_Object):
@@ -415,7 +415,7 @@ class Budget(_Object):
     status: BudgetStatus = field(default_factory=BudgetStatus)
 
 
-class Claim(_Object):
+class VolumeClaim(_Object):
     """A PersistentVolumeClaim."""
 
     metadata: Metadata = field(default_factory=Metadata)

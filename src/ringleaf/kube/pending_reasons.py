@@ -10,7 +10,7 @@ from typing import Final
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.metrics import Metrics
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.status_writer import StatusWriter
 from ringleaf.model.decision import Waiting
 
 REFRESH_S: Final = 5.0
@@ -24,13 +24,19 @@ class PendingReasons:
 
     Args:
         decider: Decides, and explains.
-        teller: Writes what users are told.
+        status_writer: Writes what users are told.
         metrics: Counts reasons.
 
     """
 
-    def __init__(self, decider: Decider, teller: Teller, metrics: Metrics) -> None:
-        self._decider, self._teller, self._metrics = decider, teller, metrics
+    def __init__(
+        self, decider: Decider, status_writer: StatusWriter, metrics: Metrics
+    ) -> None:
+        self._decider, self._status_writer, self._metrics = (
+            decider,
+            status_writer,
+            metrics,
+        )
         self.jobs: dict[str, None] = {}
         """Jobs whose reasons were written."""
         self._stale: dict[str, None] = {}
@@ -86,7 +92,7 @@ class PendingReasons:
             lacking = job_state.facts.min_pods - job_state.ready
             n_nodes = len(mind.view.cluster)
             self._metrics.waits(name, found.reasons, n_nodes, lacking)
-            self._teller.waits(name, found.message)
+            self._status_writer.waits(name, found.message)
 
 
 def _lacks_nodes(job_state: JobState) -> bool:

@@ -1,4 +1,4 @@
-"""A pod as the scheduler keeps it: what it requests, where it is, whose it is."""
+"""A pod as the scheduler keeps it: what it requests, where it is, and its gang."""
 
 from collections.abc import Mapping
 from datetime import datetime

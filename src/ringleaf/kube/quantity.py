@@ -39,7 +39,7 @@ _DIGITS: Final = 9
 
 
 def whole_number(text: str) -> int | None:
-    """A whole number of nine digits at most, as anybody may have written it.
+    """A whole number of nine digits at most, as any user may have written it.
 
     >>> [whole_number(text) for text in ("17", "007", "-1", "", "9" * 5000)]
     [17, 7, None, None, None]

@@ -61,7 +61,7 @@ class Culprit(NamedTuple):
     key: str
 
 
-class Aside(Struct):
+class QuarantineEntry(Struct):
     """How long something is set aside, and why."""
 
     why: str
@@ -72,11 +72,11 @@ class Aside(Struct):
     """How long it is not tried again, whatever changes."""
 
 
-class Quarantine:
+class ObjectQuarantine:
     """What is set aside now."""
 
     def __init__(self) -> None:
-        self._asides: dict[Culprit, Aside] = {}
+        self._asides: dict[Culprit, QuarantineEntry] = {}
         self._last: tuple[float, frozenset[Culprit]] = 0.0, frozenset()
         self.failures: Counter[str] = Counter()
         """Kind of culprit -> failures so far."""
@@ -88,18 +88,20 @@ class Quarantine:
         """Because of what the next one begins."""
 
     @property
-    def asides(self) -> Mapping[Culprit, Aside]:
+    def asides(self) -> Mapping[Culprit, QuarantineEntry]:
         """Everything that is set aside, or was and has to show that it is well."""
         return self._asides
 
-    def put(self, culprit: Culprit, why: str, now: float) -> Aside:
+    def put(self, culprit: Culprit, why: str, now: float) -> QuarantineEntry:
         """Set something aside, longer each time."""
         self.failures[culprit.kind] += 1
         known = self._asides.get(culprit)
         times = 1 if known is None else known.times + 1
         rest = self._rest_of(culprit, now)
         pause = max(rest, backoff_s(FIRST_S, times - 1, MOST_S))
-        found = self._asides[culprit] = Aside(why, now, now + pause, times, rest)
+        found = self._asides[culprit] = QuarantineEntry(
+            why, now, now + pause, times, rest
+        )
         return found
 
     def _rest_of(self, culprit: Culprit, now: float) -> float:
@@ -151,7 +153,7 @@ class Quarantine:
         self._blamed = tuple(blamed)
         return blamed
 
-    def of(self, culprit: Culprit, now: float) -> Aside | None:
+    def of(self, culprit: Culprit, now: float) -> QuarantineEntry | None:
         """Why something is set aside; None where it is not, or is tried again."""
         found = self._asides.get(culprit)
         return found if found is not None and now < found.until else None

@@ -266,7 +266,7 @@ def _placements(given: _Places, record: _Written) -> Iterator[Placement]:
 
 
 def _pods(text: str, below: int = MOST_PODS) -> tuple[int, ...]:
-    """Numbers of pods or blocks. Anybody may have written them."""
+    """Numbers of pods or blocks, which any user may have written."""
     found = tuple(unpack(text))
     if any(number >= below for number in found):
         raise ValueError(f"pods or blocks {text[:40]!r}, want numbers below {below}")
@@ -274,7 +274,7 @@ def _pods(text: str, below: int = MOST_PODS) -> tuple[int, ...]:
 
 
 def _chips(text: str) -> tuple[int, ...]:
-    """The chips of a pod. Anybody may have written them; a node has no others."""
+    """The chips of a pod, which any user may have written; a node has no others."""
     found = tuple(unpack(text, MOST_CHIPS))
     if any(chip >= MOST_CHIPS for chip in found):
         raise ValueError(f"chips {text[:40]!r}, want numbers below {MOST_CHIPS}")

@@ -71,22 +71,22 @@ def recovery_of(
     said = _said(lead, podgroup)
     if not said:
         return NO_RECOVERY
-    everyone = list(pods)
+    listed = list(pods)
     path = said.get(names.RECOVER_PATH)
-    if any(map(_stands_alone, everyone)):
+    if any(map(_stands_alone, listed)):
         path = "pod"
     process = said.get(names.PROCESS_RECOVER) == "on"
     pods_only = process or said.get(names.POD_RESCHEDULING) == "on"
     if path in ("pod", "job"):
         pods_only = path == "pod"
     return Recovery(
-        mode=_mode(said, everyone, podgroup),
+        mode=_mode(said, listed, podgroup),
         retries=_retries(said.get(names.FAULT_RETRIES, "")),
         pods_only=pods_only,
         process=process,
         escalates=path != "pod",
         sub_health=_strategy(said.get(names.SUB_HEALTHY)),
-        master=None if path == "pod" else _master(everyone),
+        master=None if path == "pod" else _master(listed),
     )
 
 

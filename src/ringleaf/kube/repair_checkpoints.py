@@ -17,7 +17,7 @@ from ringleaf.kube.gang_state import GangState, RepairState
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.quarantine import Culprit
-from ringleaf.kube.recordstore import Stored
+from ringleaf.kube.record_store import Stored
 from ringleaf.kube.recovery import MAX_RETRIES
 from ringleaf.model.fault import Record
 

@@ -80,7 +80,7 @@ class SwitchReport(Struct, frozen=True):
     status: SwitchHealth = SwitchHealth.HEALTHY
 
 
-class Reports(Struct, frozen=True):
+class ReportMap(Struct, frozen=True):
     """What one ConfigMap says, by node.
 
     None stands where a report is there and cannot be read: the last good one stays.
@@ -189,7 +189,7 @@ def is_report(name: str) -> bool:
     return name == NODES or name.startswith((DEVICES, SWITCHES, DEVICE_OF, NODE_OF))
 
 
-def read(config_map: ConfigMap) -> Reports:
+def read(config_map: ConfigMap) -> ReportMap:
     """What *config_map* says of nodes; its name tells its layout."""
     name, data = config_map.metadata.name, config_map.data or {}
     found = _Reader(f"ConfigMap {quoted(config_map.metadata.key)}")
@@ -214,7 +214,7 @@ def read(config_map: ConfigMap) -> Reports:
     else:
         found.tell("has no reports by its name")
         found.readable = False
-    return Reports(
+    return ReportMap(
         devices=found.devices,
         nodes=found.nodes,
         switches=found.switches,

@@ -25,23 +25,23 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.binder import Binder
 from ringleaf.kube.canary import Canary
 from ringleaf.kube.cluster_cache import ClusterCache
-from ringleaf.kube.decider import Decider, Mind
+from ringleaf.kube.decider import Decider, EngineInterface
 from ringleaf.kube.decision_loop import DecisionLoop, LoopState
 from ringleaf.kube.default_queues import create_default_queues
-from ringleaf.kube.faultbook import Faultbook
-from ringleaf.kube.idlenote import IdleNote
-from ringleaf.kube.leader import LEASE_NAMESPACE, Aside, Elector, at_once
+from ringleaf.kube.fault_store import FaultStore
+from ringleaf.kube.idle_note import IdleNote
+from ringleaf.kube.leader import LEASE_NAMESPACE, Elector, Runner, at_once
 from ringleaf.kube.leader_state import LeaderState
 from ringleaf.kube.leadership import CATCH_UP_S, STUCK_S, Contain, Leadership, until
-from ringleaf.kube.mending import Mender
 from ringleaf.kube.metrics import Metrics
-from ringleaf.kube.notestore import Note, NoteStore
+from ringleaf.kube.note_store import Note, NoteStore
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.recordstore import RecordStore
-from ringleaf.kube.runtimenote import RunTimeNote
-from ringleaf.kube.service import Say, Service
-from ringleaf.kube.teller import Teller
-from ringleaf.kube.watched import reflectors
+from ringleaf.kube.record_store import RecordStore
+from ringleaf.kube.reflectors import reflectors
+from ringleaf.kube.repair_executor import RepairExecutor
+from ringleaf.kube.run_time_note import RunTimeNote
+from ringleaf.kube.service import KubeService, Say
+from ringleaf.kube.status_writer import StatusWriter
 from ringleaf.kube.writers import Writers
 from ringleaf.model.placement import Placement
 
@@ -77,7 +77,7 @@ class Options(Struct, frozen=True):
     namespace: str = LEASE_NAMESPACE
 
 
-class Scheduler(Service):
+class Scheduler(KubeService):
     """One scheduler.
 
     Args:
@@ -97,10 +97,10 @@ class Scheduler(Service):
         api: Api,
         options: Options,
         say: Say,
-        mind: Callable[[Engine], Mind] = lambda engine: engine,
+        mind: Callable[[Engine], EngineInterface] = lambda engine: engine,
         elector: Elector | None = None,
         *,
-        aside: Aside = at_once,
+        aside: Runner = at_once,
         metrics: Metrics | None = None,
         decider: Decider | None = None,
     ) -> None:
@@ -147,7 +147,7 @@ class Scheduler(Service):
             ended=self._log_if_failed,
             workers=options.workers,
         )
-        teller = Teller(
+        status_writer = StatusWriter(
             api,
             cache,
             lambda: self.view,
@@ -156,7 +156,7 @@ class Scheduler(Service):
             name=options.name,
             say=say,
         )
-        faults = Faultbook(
+        faults = FaultStore(
             api,
             cache,
             lambda: self.decider.engine.fault_log.everything,
@@ -167,11 +167,11 @@ class Scheduler(Service):
             deletions=lambda: self.decider.engine.deletions,
         )
         records = RecordStore(api, options.namespace, say)
-        mender = Mender(
+        repair_executor = RepairExecutor(
             api,
             cache,
             binder,
-            teller,
+            status_writer,
             faults,
             store=records,
             clock=now,
@@ -180,8 +180,8 @@ class Scheduler(Service):
         )
         notes = [NoteStore(api, options.namespace, note, say) for note in self.notes()]
         own = faults if is_alone else None
-        state = LeaderState(cache, records, mender, own, notes)
-        return Writers(binder, teller, mender, faults, state, is_alone)
+        state = LeaderState(cache, records, repair_executor, own, notes)
+        return Writers(binder, status_writer, repair_executor, faults, state, is_alone)
 
     def _bound(self, pod: PodState, placement: Placement) -> None:
         self.loop.executor.bound(pod, placement)
@@ -257,7 +257,7 @@ class Scheduler(Service):
             await self.leadership.watch_lease()
             for number, reflector in enumerate(self._reflectors):
                 self.start(reflector.run, f"{reflector.path} {number}")
-            self.start(self.writers.teller.run, "teller")
+            self.start(self.writers.status_writer.run, "status_writer")
             await self._synced()
             await self.read_leader_state()
             await self.loop.cycle()
@@ -274,7 +274,7 @@ class Scheduler(Service):
             await self._finish()
         finally:
             gc.enable()
-            self.writers.mender.abandon()
+            self.writers.repair_executor.abandon()
             self.writers.binder.abandon()
             await self._end_parts([*self._tasks])
             for ending in (signal.SIGTERM, signal.SIGINT):
@@ -297,12 +297,12 @@ class Scheduler(Service):
         self._say("stopping", in_flight=writers.binder.in_flight)
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
-                await writers.mender.drained()
+                await writers.repair_executor.drained()
                 await writers.binder.drained()
                 timeout_s = QUICK_S if elector is not None else FLUSH_S
                 if self.leads:
                     await writers.state.flush(timeout_s)
-                await writers.teller.flush(timeout_s)
+                await writers.status_writer.flush(timeout_s)
         if elector is not None and "leader" in self._tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
@@ -311,7 +311,7 @@ class Scheduler(Service):
             await self.leadership.release(self._is_sure)
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
-                    await writers.teller.flush(FLUSH_S)
+                    await writers.status_writer.flush(FLUSH_S)
 
     def _is_sure(self) -> bool:
         """Whether the watch has shown every pod where we sent it."""
@@ -367,13 +367,17 @@ class Scheduler(Service):
     async def stop_leading(self, *, led: bool, contain: Contain) -> None:
         """Write nothing more, and forget what was decided."""
         writers = self.writers
-        writing = ["queues", "teller", *(name for _part, name in writers.state.parts())]
+        writing = [
+            "queues",
+            "status_writer",
+            *(name for _part, name in writers.state.parts()),
+        ]
         tasks = [self._tasks.pop(name, None) for name in writing]
         for task in filter(None, tasks):
             task.cancel()
-        await contain("repairs", writers.mender.abandoned)
+        await contain("repairs", writers.repair_executor.abandoned)
         await contain("bindings", writers.binder.abandoned)
         await asyncio.gather(*filter(None, tasks), return_exceptions=True)
         if led:
             await contain("decisions", self.loop.forget_decisions)
-        self.start(writers.teller.run, "teller")
+        self.start(writers.status_writer.run, "status_writer")

@@ -26,7 +26,7 @@ def steady_clock() -> Callable[[], float]:
     return lambda: epoch + time.monotonic()
 
 
-class Service:
+class KubeService:
     """A loop around what reflectors hear.
 
     Args:

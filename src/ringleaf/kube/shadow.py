@@ -41,14 +41,14 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
 from ringleaf.kube.event_handler import KINDS, Handler
-from ringleaf.kube.findings import Finding, Findings, places
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobs import placement_of
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import told, trace_of
+from ringleaf.kube.reflectors import reflectors
+from ringleaf.kube.shadow_results import Finding, ShadowResults, places
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.watched import reflectors
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
 
@@ -63,7 +63,7 @@ STUCK_S: Final = 60.0
 Say = Callable[..., None]
 
 
-class ShadowOptions(Struct, frozen=True):
+class ShadowConf(Struct, frozen=True):
     """How a shadow is run.
 
     Args:
@@ -136,7 +136,7 @@ class Shadow:
 
     def __init__(
         self,
-        options: ShadowOptions,
+        options: ShadowConf,
         now: Callable[[], float],
         found: Callable[[Finding], None] = lambda _finding: None,
     ) -> None:
@@ -145,7 +145,7 @@ class Shadow:
         self.buffer = EventBuffer(now)
         self.cache = ClusterCache(options.schedulers, conf)
         self.decider = Decider(self.cache, lambda: self.cache.conf)
-        self.findings = Findings(now(), options.schedulers)
+        self.findings = ShadowResults(now(), options.schedulers)
         self._began = False
         self._step = 0
         self._bound: dict[str, int] = {}
@@ -204,7 +204,7 @@ class Shadow:
 
     @property
     def engine(self) -> Engine:
-        """Whose books these are."""
+        """The engine of this shadow."""
         return self.decider.engine
 
     # The buffer.
@@ -492,7 +492,7 @@ class ShadowLoop:
     def __init__(
         self,
         api: Api,
-        options: ShadowOptions,
+        options: ShadowConf,
         say: Say,
         found: Callable[[Finding], None] = lambda _finding: None,
     ) -> None:

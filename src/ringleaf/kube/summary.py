@@ -1,6 +1,6 @@
 """Writes job summaries for the fabric controller. Start at ``run``.
 
-Reflectors tell the roster what there is; jobs that changed are looked at a moment
+Reflectors tell the job index what there is; jobs that changed are looked at a moment
 later, and their ConfigMaps written where they differ from what is there. Nothing
 happens while nothing changes, but that the summary of a job that is gone is removed a
 minute later.
@@ -20,27 +20,33 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ringleaf.kube import encode, topology, torshare
+from ringleaf.kube import encode, leaf_status_map, topology
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.backoff import backoff_s
-from ringleaf.kube.leader import Aside, Elector, at_once
+from ringleaf.kube.config_map_store import (
+    ConfigMapStore,
+    NotWritten,
+    SummaryMap,
+    Taken,
+    whole,
+)
+from ringleaf.kube.job_index import JobGroup, JobIndex, JobNode, JobPod, SummaryJob
+from ringleaf.kube.leader import Elector, Runner, at_once
 from ringleaf.kube.metrics import SLOW, Histogram
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.quarantine import told, trace_of
-from ringleaf.kube.ranktable import (
+from ringleaf.kube.rank_table import (
     DELETE,
     LABEL,
     MOST_BYTES,
     MOST_NAME,
+    JobSummary,
     Status,
-    Summary,
     digest,
     map_name,
 )
-from ringleaf.kube.roster import Job, JobGroup, JobNode, JobPod, Roster
 from ringleaf.kube.service import Say
-from ringleaf.kube.shelf import NotWritten, Shelf, SummaryMap, Taken, whole
-from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.model.topology import quoted
 
@@ -72,7 +78,7 @@ MOST_TOLD: Final = 3
 PAGE: Final = 50
 """Summaries in a page of a list: each may have most of a megabyte."""
 STUCK_S, FINISH_S = 60.0, 5.0
-LEAVES_KEY: Final = f"{torshare.NAMESPACE}/{torshare.NAME}"
+LEAVES_KEY: Final = f"{leaf_status_map.NAMESPACE}/{leaf_status_map.NAME}"
 LEAVES: Final = "leaves"
 """What is written besides jobs; keys of jobs have a slash."""
 
@@ -131,7 +137,7 @@ class SummaryWriter:
         say: Say,
         elector: Elector | None = None,
         *,
-        aside: Aside = at_once,
+        aside: Runner = at_once,
         led: asyncio.Event | None = None,
         keep_s: float = KEEP_S,
         most: int = MOST_BYTES,
@@ -142,8 +148,8 @@ class SummaryWriter:
         self._aside, self._led, self._keep_s, self._most = aside, led, keep_s, most
         self._name = name
         self._clock = clock or _steady()
-        self.roster = Roster(self.now)
-        self.shelf = Shelf(api, self._recall, self._spoiled, self._left)
+        self.job_index = JobIndex(self.now)
+        self.map_store = ConfigMapStore(api, self._recall, self._spoiled, self._left)
         self.leads = False
         self.rival = ""
         """Another leader, where that was not to be waited for."""
@@ -182,7 +188,7 @@ class SummaryWriter:
         """All jobs that have a summary, or should, by name."""
         found = []
         for key, at in self._standings.items():
-            job = self.roster.jobs.get(key)
+            job = self.job_index.jobs.get(key)
             if job is not None and at.outcome:
                 what = at.status.value, at.table, at.n_servers, at.n_slices, at.outcome
                 found.append(Line(job.full_name, *what))
@@ -254,7 +260,7 @@ class SummaryWriter:
             self._start(work, elector.reflector.path)
         await self._until(lambda: self.is_synced)
         if not self._stop.is_set():
-            jobs, maps = len(self.roster.jobs), len(self.shelf.maps)
+            jobs, maps = len(self.job_index.jobs), len(self.map_store.maps)
             self._say("synced", jobs=jobs, summaries=maps)
 
     def _want_lead(self) -> None:
@@ -297,7 +303,7 @@ class SummaryWriter:
         await asyncio.gather(*writing, return_exceptions=True)
         self._writing.clear()
         self._standings.clear()
-        self.shelf.stand_by()
+        self.map_store.stand_by()
         self._wake.set()
 
     async def _look_for_rival(self, elector: Elector) -> None:
@@ -336,7 +342,7 @@ class SummaryWriter:
             await self._wake.wait()
             self._wake.clear()
             if not self.leads:
-                self.roster.rest()
+                self.job_index.rest()
         self._wake.set()
 
     def _start(self, work: "asyncio._CoroutineLike[Any]", name: str) -> None:
@@ -356,7 +362,7 @@ class SummaryWriter:
 
     def _watched(self) -> Iterator[Reflector[Any]]:
         """A reflector for each kind that is looked at."""
-        of, shelf = self.roster, self.shelf
+        of, map_store = self.job_index, self.map_store
         yield self._reflect("/api/v1/nodes", JobNode, of.put_nodes, of.drop_nodes)
         yield self._reflect("/api/v1/pods", JobPod, of.put_pods, of.drop_pods)
         yield self._reflect(
@@ -377,19 +383,19 @@ class SummaryWriter:
         yield self._reflect(
             "/api/v1/configmaps",
             SummaryMap,
-            shelf.put_maps,
-            shelf.drop_maps,
+            map_store.put_maps,
+            map_store.drop_maps,
             query=f"labelSelector={LABEL}%3Dtrue",
             name=f"configmaps/{LABEL}",
             page=PAGE,
         )
         yield self._reflect(
-            f"/api/v1/namespaces/{torshare.NAMESPACE}/configmaps",
+            f"/api/v1/namespaces/{leaf_status_map.NAMESPACE}/configmaps",
             SummaryMap,
-            shelf.put_maps,
-            shelf.drop_maps,
-            query=f"fieldSelector=metadata.name%3D{torshare.NAME}",
-            name=f"configmaps/{torshare.NAME}",
+            map_store.put_maps,
+            map_store.drop_maps,
+            query=f"fieldSelector=metadata.name%3D{leaf_status_map.NAME}",
+            name=f"configmaps/{leaf_status_map.NAME}",
         )
 
     def _reflect(
@@ -419,22 +425,22 @@ class SummaryWriter:
             **more,
         )
 
-    # What the shelf tells.
+    # What the store of ConfigMaps tells.
 
     def _recall(self, found: SummaryMap) -> None:
         """A summary is there that may be the work of the writer before us."""
         key = found.job_key
-        standing, job = self._standings.get(key), self.roster.jobs.get(key)
+        standing, job = self._standings.get(key), self.job_index.jobs.get(key)
         own = job is not None and job.full_name == found.job_full_name
         if standing is not None and own and not standing.is_known and found.index == 0:
             recall(standing, found)
 
     def _spoiled(self, known: SummaryMap) -> None:
-        job = self.roster.jobs.get(known.job_key)
+        job = self.job_index.jobs.get(known.job_key)
         if known.key == LEAVES_KEY:
-            self.roster.touch_leaves()
+            self.job_index.touch_leaves()
         elif job is not None:
-            self.roster.touch(job)
+            self.job_index.touch(job)
 
     def _left(self, key: str, line: str) -> None:
         self._say("problem", kind="ConfigMap", object=key, message=line)
@@ -444,25 +450,25 @@ class SummaryWriter:
     def _begin(self) -> None:
         """Lead, and take up what the writer before us has left."""
         self.leads = True
-        for found in [*self.shelf.maps.values()]:
+        for found in [*self.map_store.maps.values()]:
             said = found.said
             if found.index != 0 or not said.job_id:
                 continue
-            if not found.mark and found.job_key not in self.roster.jobs:
+            if not found.mark and found.job_key not in self.job_index.jobs:
                 continue  # of another writer, and its job is gone
             namespace = found.metadata.namespace
-            job = self.roster.remember(said.job_id, namespace, said.job_name)
+            job = self.job_index.remember(said.job_id, namespace, said.job_name)
             if job.full_name == found.job_full_name:
                 recall(self._standings[job.key], found)
-        self.roster.touch_all()
+        self.job_index.touch_all()
         self._wake.set()
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to do but what does not work."""
-        roster = self.roster
-        news = [*roster.changed]
-        if roster.leaves_changed_at is not None:
+        job_index = self.job_index
+        news = [*job_index.changed]
+        if job_index.leaves_changed_at is not None:
             news.append(LEAVES)
         left = [each for each in news if self._standings[each].failures <= QUIET]
         return self.leads and not (left or self._writing)
@@ -480,10 +486,10 @@ class SummaryWriter:
 
     def _write_due(self, now: float) -> Iterator[float]:
         """Begin with what has changed long enough ago; when the others have."""
-        roster = self.roster
-        news: dict[str, float] = dict(roster.changed)
-        if roster.leaves_changed_at is not None:
-            news[LEAVES] = roster.leaves_changed_at
+        job_index = self.job_index
+        news: dict[str, float] = dict(job_index.changed)
+        if job_index.leaves_changed_at is not None:
+            news[LEAVES] = job_index.leaves_changed_at
         for what, since in news.items():
             at = max(since + GATHER_S, self._standings[what].not_before)
             if what in self._writing:
@@ -492,33 +498,33 @@ class SummaryWriter:
                 yield at
                 continue
             if what == LEAVES:
-                roster.leaves_changed_at = None
+                job_index.leaves_changed_at = None
             else:
-                del roster.changed[what]
+                del job_index.changed[what]
             self._writing.add(what)
             self._start(self._tend(what, since), _work_on(what))
 
     def _remove_due(self, now: float) -> Iterator[float]:
         """Have jobs looked at whose summaries are to be removed; when others are."""
         for key, standing in self._standings.items():
-            at, job = standing.remove_at, self.roster.jobs.get(key)
+            at, job = standing.remove_at, self.job_index.jobs.get(key)
             if at is None or job is None or key in self._writing:
                 continue
             if at <= now:
-                self.roster.touch(job)
+                self.job_index.touch(job)
             else:
                 yield at
 
     async def _tend(self, what: str, since: float) -> None:
         """Bring the summary of a job up to date, or the states of leaves."""
         began, standing = self.now(), self._standings[what]
-        n_before = self.shelf.done["written"]
+        n_before = self.map_store.done["written"]
         try:
             if what == LEAVES:
                 await self._write_leaves()
-            elif (job := self.roster.jobs.get(what)) is not None:
+            elif (job := self.job_index.jobs.get(what)) is not None:
                 await (self._write(job) if job.is_there else self._end(job))
-                if self.shelf.done["written"] > n_before:
+                if self.map_store.done["written"] > n_before:
                     self.seconds.observe(self.now() - since)
             took = self.now() - began
             standing.failures, standing.failing = 0, ""
@@ -534,14 +540,14 @@ class SummaryWriter:
         finally:
             self._writing.discard(what)
             self._wake.set()
-        if what != LEAVES and what not in self.roster.jobs:
+        if what != LEAVES and what not in self.job_index.jobs:
             self._standings.pop(what, None)
 
     def _again(self, what: str, since: float) -> None:
         if what == LEAVES:
-            self.roster.leaves_changed_at = since
-        elif what in self.roster.jobs:
-            self.roster.changed[what] = since
+            self.job_index.leaves_changed_at = since
+        elif what in self.job_index.jobs:
+            self.job_index.changed[what] = since
 
     def _failed(self, what: str, error: Exception) -> None:
         """Something failed inside, and what it was about; everything else goes on."""
@@ -557,9 +563,9 @@ class SummaryWriter:
         soon = isinstance(error, NotWritten) and error.soon
         if soon and standing.failures < QUIET:
             return
-        self.shelf.done["failed"] += 1
+        self.map_store.done["failed"] += 1
         standing.outcome = "not written"
-        line, job = str(error), self.roster.jobs.get(what)
+        line, job = str(error), self.job_index.jobs.get(what)
         if line == standing.failing:
             return
         standing.failing = line
@@ -572,21 +578,21 @@ class SummaryWriter:
 
     # A job that is there.
 
-    async def _write(self, job: Job) -> None:
+    async def _write(self, job: SummaryJob) -> None:
         standing = self._standings[job.key]
         standing.since = standing.since or int(self.now())
         standing.remove_at = None
-        first = self.roster.job_named(job.namespace, job.name)
+        first = self.job_index.job_named(job.namespace, job.name)
         if first is not None and first is not job:
             self._is_second(job, first, standing)
             return
-        summary = job.summary(standing.status, self.roster.serials, self._most)
-        wrong = _unwritable(job, len(summary.slices), self.roster)
+        summary = job.summary(standing.status, self.job_index.serials, self._most)
+        wrong = _unwritable(job, len(summary.slices), self.job_index)
         self._problems(job, standing, [*_few(summary), *_doubles(job), *wrong])
         standing.table, standing.n_servers = summary.table.value, summary.n_servers
         standing.n_slices = len(summary.slices)
         keys = [_key(job, index) for index in range(len(summary.slices))]
-        if wrong or any(key in self.shelf.strange for key in keys):
+        if wrong or any(key in self.map_store.strange for key in keys):
             standing.outcome = "left alone"
             return
         news = await self._publish(summary, keys, standing.since)
@@ -603,22 +609,24 @@ class SummaryWriter:
         standing.status, standing.is_known = summary.status, True
         standing.outcome = "written" if news else standing.outcome or "as it was"
 
-    async def _publish(self, summary: Summary, keys: list[str], since: int) -> bool:
+    async def _publish(self, summary: JobSummary, keys: list[str], since: int) -> bool:
         """Write the slices where they differ, the first one last; whether they did.
 
         A watch sees the first one when all others are there.
         """
-        version, maps = summary.version, self.shelf.maps
+        version, maps = summary.version, self.map_store.maps
         if all(key in maps and maps[key].mark == version for key in keys):
             for key in keys:
-                self.shelf.claim(key)
+                self.map_store.claim(key)
             return False
         data = summary.data(since, int(self.now()))
         turns = asyncio.Semaphore(WRITERS)
 
         async def write(index: int) -> None:
             async with turns:
-                await self.shelf.put(keys[index], summary.labels, version, data[index])
+                await self.map_store.put(
+                    keys[index], summary.labels, version, data[index]
+                )
 
         rest = [asyncio.create_task(write(i)) for i in range(1, len(keys))]
         try:
@@ -631,7 +639,9 @@ class SummaryWriter:
         await write(0)
         return True
 
-    def _is_second(self, job: Job, first: Job, standing: Standing) -> None:
+    def _is_second(
+        self, job: SummaryJob, first: SummaryJob, standing: Standing
+    ) -> None:
         """A job has the name of another, which has the summary."""
         standing.outcome = "left alone"
         if job.group is not None and not job.group.is_leaving:
@@ -642,15 +652,15 @@ class SummaryWriter:
 
     # A job that is gone.
 
-    async def _end(self, job: Job) -> None:
+    async def _end(self, job: SummaryJob) -> None:
         """Say that a job is gone; a minute later, remove what was said of it."""
         standing = self._standings[job.key]
-        first = self.roster.job_named(job.namespace, job.name)
+        first = self.job_index.job_named(job.namespace, job.name)
         keys = [*self._keys(job)]
         if first is not job or not keys:
             self._forget(job)
             return
-        base = self.shelf.maps[keys[-1]]
+        base = self.map_store.maps[keys[-1]]
         if base.said.operator != DELETE:
             now = int(self.now())
             if standing.status is not Status.COMPLETE:
@@ -662,7 +672,7 @@ class SummaryWriter:
             }
             for key in keys:
                 mark = f"{digest(base.mark)}-{DELETE}"
-                await self.shelf.put(key, {}, mark, changes)
+                await self.map_store.put(key, {}, mark, changes)
             standing.remove_at = now + self._keep_s
             standing.outcome = "written"
             self._say("gone", job=job.full_name, status=standing.status.value)
@@ -673,52 +683,52 @@ class SummaryWriter:
             await self._remove(job, from_index=0)
             self._forget(job)
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: SummaryJob) -> None:
         """Nothing is left of a job: the next one of its name begins anew."""
-        self.roster.forget(job)
+        self.job_index.forget(job)
         for index in range(max(1, self._standings[job.key].n_slices)):
-            self.shelf.forgive(_key(job, index))
+            self.map_store.forgive(_key(job, index))
 
-    def _keys(self, job: Job) -> Iterator[str]:
+    def _keys(self, job: SummaryJob) -> Iterator[str]:
         """The ConfigMaps of a job that are there and ours, the first one last."""
-        for index in self.shelf.slices(job.full_name):
+        for index in self.map_store.slices(job.full_name):
             key = _key(job, index)
-            known = self.shelf.maps[key]
-            strange = key in self.shelf.strange or not known.mark
+            known = self.map_store.maps[key]
+            strange = key in self.map_store.strange or not known.mark
             if known.said.job_id == job.id and not strange:
                 yield key
 
-    async def _remove(self, job: Job, *, from_index: int) -> None:
+    async def _remove(self, job: SummaryJob, *, from_index: int) -> None:
         """Remove slices that are not needed any more, the last one first."""
-        for index in self.shelf.slices(job.full_name):
+        for index in self.map_store.slices(job.full_name):
             key = _key(job, index)
-            if index < from_index or key in self.shelf.strange:
+            if index < from_index or key in self.map_store.strange:
                 continue
-            if self.shelf.maps[key].mark:
-                await self.shelf.remove(key)
+            if self.map_store.maps[key].mark:
+                await self.map_store.remove(key)
 
     # The states of leaves.
 
     async def _write_leaves(self) -> None:
-        bad = self.roster.bad_topology
+        bad = self.job_index.bad_topology
         if bad and bad != self._told_topology:
             where = f"{topology.NAMESPACE}/{topology.NAME}"
             self._say("problem", kind="ConfigMap", object=where, message=bad)
         self._told_topology = bad
-        known = self.shelf.maps.get(LEAVES_KEY)
+        known = self.map_store.maps.get(LEAVES_KEY)
         mends = known is not None and bool(known.mark)
-        text = self.roster.idle_leaves() if mends else self.roster.leaves()
-        if text is None or LEAVES_KEY in self.shelf.strange:
+        text = self.job_index.idle_leaves() if mends else self.job_index.leaves()
+        if text is None or LEAVES_KEY in self.map_store.strange:
             return
         mark = digest(text)
         if known is None or known.mark != mark:
-            await self.shelf.put(LEAVES_KEY, {}, mark, {torshare.KEY: text})
+            await self.map_store.put(LEAVES_KEY, {}, mark, {leaf_status_map.KEY: text})
         else:
-            self.shelf.claim(LEAVES_KEY)
+            self.map_store.claim(LEAVES_KEY)
 
     # What people are told.
 
-    def _problems(self, job: Job, standing: Standing, lines: list[str]) -> None:
+    def _problems(self, job: SummaryJob, standing: Standing, lines: list[str]) -> None:
         """Tell what is wrong with a job, each line once while it is so."""
         group = job.group
         for line in lines:
@@ -729,7 +739,7 @@ class SummaryWriter:
                 self._tell(job, line)
         standing.told = frozenset(lines)
 
-    def _tell(self, job: Job, line: str) -> None:
+    def _tell(self, job: SummaryJob, line: str) -> None:
         """An event on the PodGroup of a job."""
         group = job.group
         if group is None:
@@ -745,7 +755,7 @@ class SummaryWriter:
         self._number += 1
         body = encode.event(
             about,
-            "Summary",
+            "JobSummary",
             line,
             self.now(),
             number=time.time_ns() + self._number,
@@ -784,11 +794,11 @@ def _work_on(what: str) -> str:
     return f"writes {what}"
 
 
-def _key(job: Job, index: int) -> str:
+def _key(job: SummaryJob, index: int) -> str:
     return f"{job.namespace}/{map_name(job.name, index)}"
 
 
-def _few(summary: Summary) -> list[str]:
+def _few(summary: JobSummary) -> list[str]:
     """Problems of pods, not of all of them."""
     found = [*summary.problems]
     if len(found) <= MOST_TOLD:
@@ -797,7 +807,7 @@ def _few(summary: Summary) -> list[str]:
     return [*found[:MOST_TOLD], more]
 
 
-def _doubles(job: Job) -> list[str]:
+def _doubles(job: SummaryJob) -> list[str]:
     """What is to be said of a job with several PodGroups."""
     if len(job.groups) <= 1:
         return []
@@ -809,7 +819,7 @@ def _doubles(job: Job) -> list[str]:
     ]
 
 
-def _unwritable(job: Job, n_slices: int, roster: Roster) -> list[str]:
+def _unwritable(job: SummaryJob, n_slices: int, job_index: JobIndex) -> list[str]:
     """Why the ConfigMaps of a job cannot have their names."""
     named, longest = f"job {quoted(job.name)}", map_name(job.name, n_slices - 1)
     if len(longest) > MOST_NAME:
@@ -819,7 +829,7 @@ def _unwritable(job: Job, n_slices: int, roster: Roster) -> list[str]:
         told = f"no ConfigMap can be called {quoted(longest)}"
         return [f"{named}: {told}, want small letters, digits, '-' and '.'"]
     for index in range(1, n_slices):
-        other = roster.job_named(job.namespace, f"{job.name}-{index}")
+        other = job_index.job_named(job.namespace, f"{job.name}-{index}")
         if other is not None:
             told = f"slice {index} of its summary would be called as that of job"
             return [f"{named}: {told} {quoted(other.name)}; hint: rename one of them"]

@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from ringleaf.kube.binder import Binder
-from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.fault_store import FaultStore
 from ringleaf.kube.leader_state import LeaderState
-from ringleaf.kube.mending import Mender
-from ringleaf.kube.teller import Teller
+from ringleaf.kube.repair_executor import RepairExecutor
+from ringleaf.kube.status_writer import StatusWriter
 
 
 class Writers(Struct):
@@ -14,8 +14,8 @@ class Writers(Struct):
 
     Args:
         binder: Binds, evicts and deletes pods.
-        teller: Writes what users are told.
-        mender: Carries out what is instructed because of faults.
+        status_writer: Writes what users are told.
+        repair_executor: Carries out what is instructed because of faults.
         faults: Keeps the fault history.
         state: What is kept for the next leader.
         is_alone: Whether no other scheduler writes about queues and faulty objects.
@@ -23,8 +23,8 @@ class Writers(Struct):
     """
 
     binder: Binder
-    teller: Teller
-    mender: Mender
-    faults: Faultbook
+    status_writer: StatusWriter
+    repair_executor: RepairExecutor
+    faults: FaultStore
     state: LeaderState
     is_alone: bool

@@ -11,8 +11,8 @@ from ringleaf.kube import summary as summary_module
 from ringleaf.kube import watch as watch_module
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api
+from ringleaf.kube.config_map_store import MENDS, ConfigMapStore, SummaryMap
 from ringleaf.kube.credentials import Credentials
-from ringleaf.kube.shelf import MENDS, Shelf, SummaryMap
 from ringleaf.kube.summary import SummaryWriter
 from ringleaf.kube.watch import Gone
 from tests.kube.server import Behaviour, Reply, Request, Server
@@ -52,7 +52,7 @@ class Keeper:
 def after(changes: list[str], turns: int) -> tuple[dict[str, str], str]:
     """What is left to others after *changes* before one write, so often; its data."""
     keeper, spoiled = Keeper(), list[str]()
-    shelf = Shelf(
+    map_store = ConfigMapStore(
         cast(Api, keeper),
         heard=lambda _found: None,
         spoiled=lambda known: spoiled.append(known.key),
@@ -61,7 +61,7 @@ def after(changes: list[str], turns: int) -> tuple[dict[str, str], str]:
 
     async def run() -> None:
         data = {"job_status": "running"}
-        await shelf.put(KEY, {"outputId": "true"}, "v1", data)
+        await map_store.put(KEY, {"outputId": "true"}, "v1", data)
         for turn in range(turns):
             spoiled.clear()
             for number, what in enumerate(changes):
@@ -69,12 +69,12 @@ def after(changes: list[str], turns: int) -> tuple[dict[str, str], str]:
                 found = keeper.change({"job_status": "odd"}, {})
                 if what == "label":
                     found = keeper.change(data, label)
-                shelf.put_maps([found])
+                map_store.put_maps([found])
             if spoiled:
-                await shelf.put(KEY, {}, "v1", data)
+                await map_store.put(KEY, {}, "v1", data)
 
     asyncio.run(run())
-    return shelf.strange, keeper.plain["data"]["job_status"]
+    return map_store.strange, keeper.plain["data"]["job_status"]
 
 
 def test_labels_are_no_edits_however_many_come_before_one_write() -> None:
@@ -94,7 +94,7 @@ class Late(Keeper):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shelf: Shelf | None = None
+        self.map_store: ConfigMapStore | None = None
 
     async def call(
         self, _method: str, _path: str, body: bytes, **_more: object
@@ -103,45 +103,45 @@ class Late(Keeper):
         answer = await super().call(_method, _path, body)
         self.plain["metadata"]["uid"] = f"u{self.version}"
         found = msgspec.convert(self.plain, SummaryMap)
-        if self.version == 1 and self.shelf is not None:
-            self.shelf.put_maps([found])
-            self.shelf.drop_maps([Gone("n", "job-summary-bert", "u1")])
+        if self.version == 1 and self.map_store is not None:
+            self.map_store.put_maps([found])
+            self.map_store.drop_maps([Gone("n", "job-summary-bert", "u1")])
         return Answer(answer.status, json.dumps(self.plain).encode())
 
 
 def test_one_that_is_deleted_before_its_write_is_answered_is_written_anew() -> None:
     keeper, spoiled = Late(), list[str]()
-    shelf = keeper.shelf = Shelf(
+    map_store = keeper.map_store = ConfigMapStore(
         cast(Api, keeper),
         heard=lambda _found: None,
         spoiled=lambda known: spoiled.append(known.key),
         left=lambda _key, _line: None,
     )
-    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
+    asyncio.run(map_store.put(KEY, {}, "v1", {"job_status": "running"}))
     assert spoiled == [KEY]
-    assert shelf.maps == {}
+    assert map_store.maps == {}
 
-    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
+    asyncio.run(map_store.put(KEY, {}, "v1", {"job_status": "running"}))
     assert spoiled == [KEY]
-    assert shelf.maps[KEY].metadata.uid == "u2"
+    assert map_store.maps[KEY].metadata.uid == "u2"
 
 
 def test_late_news_that_the_one_before_was_deleted_is_no_news_of_this_one() -> None:
     keeper, spoiled = Late(), list[str]()
-    shelf = Shelf(
+    map_store = ConfigMapStore(
         cast(Api, keeper),
         heard=lambda _found: None,
         spoiled=lambda known: spoiled.append(known.key),
         left=lambda _key, _line: None,
     )
-    asyncio.run(shelf.put(KEY, {}, "v1", {"job_status": "running"}))
-    shelf.drop_maps([Gone("n", "job-summary-bert", "u0")])
+    asyncio.run(map_store.put(KEY, {}, "v1", {"job_status": "running"}))
+    map_store.drop_maps([Gone("n", "job-summary-bert", "u0")])
     assert spoiled == []
-    assert shelf.maps[KEY].metadata.uid == "u1"
+    assert map_store.maps[KEY].metadata.uid == "u1"
 
-    shelf.drop_maps([Gone("n", "job-summary-bert", "u1")])
+    map_store.drop_maps([Gone("n", "job-summary-bert", "u1")])
     assert spoiled == [KEY]
-    assert shelf.maps == {}
+    assert map_store.maps == {}
 
 
 # Trouble before anything is known.

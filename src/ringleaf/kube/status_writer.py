@@ -20,7 +20,7 @@ from ringleaf.kube.answers import UNAUTHORIZED, Answer
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.gang_state import UNSTARTED, GangState, set_status
-from ringleaf.kube.jobnames import spoken
+from ringleaf.kube.job_names import spoken
 from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import PodGroupCondition
 from ringleaf.kube.pod_state import PodPhase, PodState
@@ -84,7 +84,7 @@ class _Event(NamedTuple):
 _Box = OrderedDict[tuple[str, ...], _Message]
 
 
-class Teller:
+class StatusWriter:
     """Sends what is to be told, one after the other, not too fast.
 
     Args:

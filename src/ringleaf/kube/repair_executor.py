@@ -28,19 +28,19 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.binder import Binder
 from ringleaf.kube.cluster_cache import ClusterCache
-from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.fault_store import FaultStore
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.log_once import LogOnce
 from ringleaf.kube.objects import PodGroup
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.recordstore import RecordStore, Stored
+from ringleaf.kube.record_store import RecordStore, Stored
 from ringleaf.kube.recovery import fault_mode
-from ringleaf.kube.resetconfig import ResetConfig
+from ringleaf.kube.reset_config import ResetConfig
+from ringleaf.kube.status_writer import VOLCANO, StatusWriter
 from ringleaf.kube.tasks import drain
-from ringleaf.kube.teller import VOLCANO, Teller
 from ringleaf.model.fault import Down, FaultMode, Record
 
-Mending = Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired
+RepairInstruction = Delete | ReportFaultyPods | PersistRepair | AskToExit | Repaired
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 UNHEALTHY: Final = "Unhealthy-"
 """How the status of a faulty pod begins, for the platform that deletes it."""
@@ -107,14 +107,14 @@ class _Reset(NamedTuple):
 _Step = _Note | _Removal | _Move | _Eviction | _Deletion | _Pointing | _Reset
 
 
-class Mender:
+class RepairExecutor:
     """Carries out what the engine instructs because of faults.
 
     Args:
         api: The API server.
         cache: What there is.
         binder: Deletes pods.
-        teller: Tells people.
+        status_writer: Tells people.
         book: What is kept of faults for others, and for the next of us.
         store: Keeps the records of repairs.
         clock: Seconds since 1970.
@@ -128,8 +128,8 @@ class Mender:
         api: Api,
         cache: ClusterCache,
         binder: Binder,
-        teller: Teller,
-        book: Faultbook,
+        status_writer: StatusWriter,
+        book: FaultStore,
         *,
         store: RecordStore,
         clock: Callable[[], float],
@@ -137,7 +137,7 @@ class Mender:
         ended: Callable[["asyncio.Task[None]"], object] = lambda _task: None,
     ) -> None:
         self._api, self._cache, self._binder = api, cache, binder
-        self._teller, self._book, self._say = teller, book, say
+        self._status_writer, self._book, self._say = status_writer, book, say
         self._store = store
         self._resets = ResetConfig(api, clock, say)
         self._ended = ended
@@ -149,7 +149,7 @@ class Mender:
         """Kinds of which we may not write on any object; that is said once."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def carry_out(self, each: Mending) -> None:
+    def carry_out(self, each: RepairInstruction) -> None:
         """Do what is instructed, after what was instructed before for its job."""
         group = self._cache.gangs.get(each.job)
         if group is None:
@@ -266,7 +266,7 @@ class Mender:
         facts = {"pods": len(pods), "cause": each.cause, "force": each.force or None}
         self._say("delete", job=each.job, **facts, why=each.why)
         for pod in pods[:MOST_TOLD]:
-            self._teller.on_pod(pod, "Faulty", each.why)
+            self._status_writer.on_pod(pod, "Faulty", each.why)
         self._book.rescheduled(group, each.cause)
         self._doom(group, pods, force=each.force)
 
@@ -302,14 +302,14 @@ class Mender:
             if before != status:
                 told = f"{ailment.cause.value} on node {ailment.node!r}"
                 self._say("faulty", job=each.job, pod=pod.key, why=told)
-                self._teller.on_pod(
+                self._status_writer.on_pod(
                     pod, "Faulty", f"{told}; its controller is expected to delete it"
                 )
                 self._then(group.name, _Pointing(pod, status))
 
     def _repaired(self, group: GangState, record: Record, told: str) -> None:
         self._say("repaired", job=group.name, pods=len(record.deleted))
-        self._teller.on_group(group, "Repaired", told)
+        self._status_writer.on_group(group, "Repaired", told)
         job = group.reported.job
         if job is not None and job.recovery.pods_only and not job.recovery.process:
             self._reset(group, record=record)
@@ -352,7 +352,7 @@ class Mender:
                     case _Move(stored):
                         await self._move(stored)
                     case _Eviction(pods, why) if is_there:
-                        self._binder.move(pods, why, self._teller.evicted)
+                        self._binder.move(pods, why, self._status_writer.evicted)
                     case _Deletion(pods, force) if is_there:
                         self._binder.delete(pods, force=force)
                     case _Pointing(pod, status):

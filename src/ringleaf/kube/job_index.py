@@ -18,18 +18,18 @@ from typing import Final
 from msgspec import Struct, field
 
 from ringleaf.kube import names, topology
+from ringleaf.kube.leaf_status_map import STATES, leaf_states
 from ringleaf.kube.objects import Address, ConfigMap, Metadata, Quantities
-from ringleaf.kube.ranktable import (
+from ringleaf.kube.rank_table import (
     MOST_BYTES,
     Group,
+    JobSummary,
     Member,
-    Part,
+    ServerPart,
     Status,
-    Summary,
     part_of,
     summary_of,
 )
-from ringleaf.kube.torshare import STATES, leaf_states
 from ringleaf.kube.watch import Gone
 from ringleaf.model.topology import Topology
 
@@ -49,7 +49,7 @@ class _Object(Struct, rename="camel", gc=False):
     """Everything is optional: the API server leaves out what is empty."""
 
 
-class Owner(_Object):
+class JobOwner(_Object):
     """An owner of an object."""
 
     kind: str = ""
@@ -61,10 +61,10 @@ class Owner(_Object):
 class OwnedMetadata(Metadata):
     """The name of an object, and its owners."""
 
-    owner_references: list[Owner] | None = None
+    owner_references: list[JobOwner] | None = None
 
     @property
-    def controller(self) -> Owner | None:
+    def controller(self) -> JobOwner | None:
         """The owner that controls it."""
         owners = self.owner_references or ()
         return next((owner for owner in owners if owner.controller), None)
@@ -130,7 +130,7 @@ class JobNode(_Object):
     status: _NodeStatus = field(default_factory=_NodeStatus)
 
 
-class Job:
+class SummaryJob:
     """A job: its PodGroups, and its pods with their servers of the rank table."""
 
     def __init__(self, job_id: str, namespace: str, name: str) -> None:
@@ -139,7 +139,7 @@ class Job:
         self.last_group: Group | None = None
         """The PodGroup that went last, where none is left."""
         self.pods: dict[str, Member] = {}
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, ServerPart] = {}
 
     @property
     def key(self) -> str:
@@ -174,7 +174,7 @@ class Job:
 
     def summary(
         self, before: Status, serials: Mapping[str, str], most: int = MOST_BYTES
-    ) -> Summary:
+    ) -> JobSummary:
         """What is to be said of it; *before* is what its status was.
 
         *serials* are those of nodes, and *most* the bytes of a slice.
@@ -189,7 +189,7 @@ class Job:
         )
 
 
-class Roster:
+class JobIndex:
     """Everything that summaries are made of, as it is now.
 
     Args:
@@ -199,7 +199,7 @@ class Roster:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, SummaryJob] = {}
         """Jobs by their keys, as everywhere here."""
         self.changed: dict[str, float] = {}
         """Jobs whose summaries may be others, and since when."""
@@ -313,13 +313,13 @@ class Roster:
 
     # What follows.
 
-    def job_named(self, namespace: str, name: str) -> Job | None:
+    def job_named(self, namespace: str, name: str) -> SummaryJob | None:
         """The job that a summary of this name tells of."""
         alike = self._named.get(f"{namespace}/{name}", ())
         jobs = (self.jobs[key] for key in alike)
         return min(jobs, key=lambda job: job.claim, default=None)
 
-    def remember(self, job_id: str, namespace: str, name: str) -> Job:
+    def remember(self, job_id: str, namespace: str, name: str) -> SummaryJob:
         """A job of which a summary is there: it may have no PodGroup, or be gone."""
         job = self.jobs.get(f"{namespace}/{job_id}")
         job = job or self._found(job_id, namespace, name)
@@ -332,7 +332,7 @@ class Roster:
             self.touch(job)
         self.touch_leaves()
 
-    def forget(self, job: Job) -> None:
+    def forget(self, job: SummaryJob) -> None:
         """A job of which nothing is left needs no more care."""
         if not job.is_there:
             del self.jobs[job.key]
@@ -377,9 +377,9 @@ class Roster:
 
     # How it is kept.
 
-    def _found(self, job_id: str, namespace: str, name: str) -> Job:
+    def _found(self, job_id: str, namespace: str, name: str) -> SummaryJob:
         """A job that was not known before, with the pods that waited for it."""
-        job = Job(job_id, namespace, name)
+        job = SummaryJob(job_id, namespace, name)
         self.jobs[job.key] = job
         self._named[job.full_name].add(job.key)
         job.pods.update(self._waiting.pop(job.key, {}))
@@ -447,16 +447,16 @@ class Roster:
                 job.parts.pop(pod.uid, None)
                 self.touch(job)
 
-    def touch(self, job: Job) -> None:
+    def touch(self, job: SummaryJob) -> None:
         """Have a job looked at."""
         self.changed.setdefault(job.key, self._now())
 
-    def _touch_neighbours(self, job: Job) -> None:
+    def _touch_neighbours(self, job: SummaryJob) -> None:
         """Jobs whose ConfigMaps have names that this one's may have."""
         for each in self.neighbours(job):
             self.touch(each)
 
-    def neighbours(self, job: Job) -> Iterator[Job]:
+    def neighbours(self, job: SummaryJob) -> Iterator[SummaryJob]:
         """Other jobs of its name, and one of which a slice would have its name."""
         found = {job.name}
         head, _dash, tail = job.name.rpartition("-")
@@ -530,7 +530,7 @@ def _master(spec: _PodSpec) -> str:
 def group_of(found: JobGroup) -> Group:
     """What is used of a PodGroup."""
     meta = found.metadata
-    owner = meta.controller or Owner("", meta.name, meta.uid)
+    owner = meta.controller or JobOwner("", meta.name, meta.uid)
     labels = meta.labels or {}
     return Group(
         key=meta.key,

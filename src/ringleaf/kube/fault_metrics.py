@@ -27,7 +27,7 @@ NEVER_RAN: Final = "NeverRan"
 DELETED_FOR: Final = (*(cause.value for cause in Cause), NEVER_RAN)
 
 
-class Toll:
+class FaultMetrics:
     """What has happened to faults and because of them since the start.
 
     *book* and *repairs* are the engine's: what is so now is read there.

@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringleaf.kube.job_index import JobGroup, JobIndex, JobNode, JobPod
 from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.ranktable import Status
-from ringleaf.kube.roster import JobGroup, JobNode, JobPod, Roster
+from ringleaf.kube.rank_table import Status
 from ringleaf.kube.watch import Gone
 from tests.summary.cast import address_of, leaf_of, part
 from tests.summary.fabric import CONFIGURATION
@@ -59,19 +59,19 @@ def gone(name: str, namespace: str = "ns") -> Gone:
     return Gone(namespace, name, f"u-{namespace}-{name}")
 
 
-def play(events: list[Event]) -> Roster:
-    """A roster that has heard of all this."""
-    roster = Roster(lambda: 0.0)
+def play(events: list[Event]) -> JobIndex:
+    """A job index that has heard of all this."""
+    job_index = JobIndex(lambda: 0.0)
     for what, thing in events:
-        getattr(roster, what)([thing])
-    return roster
+        getattr(job_index, what)([thing])
+    return job_index
 
 
-def told(roster: Roster) -> dict[str, tuple[str, list[str]]]:
+def told(job_index: JobIndex) -> dict[str, tuple[str, list[str]]]:
     """Job -> version of its summary and its pods."""
     return {
         job.key: (job.summary(Status.PENDING, {}).version, sorted(job.pods))
-        for job in roster.jobs.values()
+        for job in job_index.jobs.values()
         if job.is_there
     }
 
@@ -158,84 +158,84 @@ def test_what_one_namespace_has_never_reaches_another() -> None:
 def test_pods_wait_for_a_job_of_their_own_namespace() -> None:
     ours = pod("a-0", "pg-gone", "id-a")
     theirs = pod("a-0", "pg-gone", "id-a", "other")
-    roster = play([("put_pods", ours), ("put_pods", theirs)])
-    assert not roster.jobs
+    job_index = play([("put_pods", ours), ("put_pods", theirs)])
+    assert not job_index.jobs
 
-    roster.put_groups([podgroup("pg-a", "a", "other")])
-    assert {key: [*job.pods] for key, job in roster.jobs.items()} == {
+    job_index.put_groups([podgroup("pg-a", "a", "other")])
+    assert {key: [*job.pods] for key, job in job_index.jobs.items()} == {
         "other/id-a": ["u-other-a-0"]
     }
-    roster.drop_pods([gone("a-0", "other")])
-    roster.put_groups([podgroup("pg-a", "a")])
+    job_index.drop_pods([gone("a-0", "other")])
+    job_index.put_groups([podgroup("pg-a", "a")])
 
-    assert {key: [*job.pods] for key, job in roster.jobs.items()} == {
+    assert {key: [*job.pods] for key, job in job_index.jobs.items()} == {
         "other/id-a": [],
         "ns/id-a": ["u-ns-a-0"],
     }
 
 
 def test_pods_that_say_the_same_change_nothing() -> None:
-    roster = play([STREAMS[0][0], STREAMS[1][0]])
-    roster.changed.clear()
-    roster.put_pods([pod("a-0", "pg-a", "id-a", unrelated="news")])
-    roster.put_groups([podgroup("pg-a", "a", resourceVersion="7")])
-    assert not roster.changed
+    job_index = play([STREAMS[0][0], STREAMS[1][0]])
+    job_index.changed.clear()
+    job_index.put_pods([pod("a-0", "pg-a", "id-a", unrelated="news")])
+    job_index.put_groups([podgroup("pg-a", "a", resourceVersion="7")])
+    assert not job_index.changed
 
-    roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
+    job_index.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
 
-    assert [*roster.changed] == ["ns/id-a"]
+    assert [*job_index.changed] == ["ns/id-a"]
 
 
 def test_one_pod_of_a_job_touches_no_other_job() -> None:
-    roster = play([STREAMS[0][0], STREAMS[0][1], *STREAMS[1][:2]])
-    roster.changed.clear()
-    roster.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
+    job_index = play([STREAMS[0][0], STREAMS[0][1], *STREAMS[1][:2]])
+    job_index.changed.clear()
+    job_index.put_pods([pod("a-0", "pg-a", "id-a", isSharedTor="2")])
 
-    assert [*roster.changed] == ["ns/id-a"]
+    assert [*job_index.changed] == ["ns/id-a"]
 
 
 def test_nothing_is_kept_of_what_is_gone() -> None:
-    roster = play([STREAMS[0][0], STREAMS[1][0]])
-    roster.drop_pods([gone("a-0")])
-    roster.drop_groups([gone("pg-a")])
-    roster.forget(roster.jobs["ns/id-a"])
-    empty = Roster(lambda: 0.0)
+    job_index = play([STREAMS[0][0], STREAMS[1][0]])
+    job_index.drop_pods([gone("a-0")])
+    job_index.drop_groups([gone("pg-a")])
+    job_index.forget(job_index.jobs["ns/id-a"])
+    empty = JobIndex(lambda: 0.0)
 
     for name in ("jobs", "_pods", "_groups", "_waiting", "_in_group", "_named"):
-        assert not getattr(roster, name), name
-    assert roster.changed == empty.changed
+        assert not getattr(job_index, name), name
+    assert job_index.changed == empty.changed
 
 
 def test_who_writes_nothing_keeps_no_jobs_that_are_gone() -> None:
     """Others write meanwhile, for months."""
-    roster = play([*STREAMS[0][:2], STREAMS[1][0]])
-    roster.drop_groups([gone("pg-a"), gone("pg-b")])
-    roster.rest()
-    assert [*roster.jobs] == ["ns/id-a"], "it has a pod"
-    assert not roster.changed
+    job_index = play([*STREAMS[0][:2], STREAMS[1][0]])
+    job_index.drop_groups([gone("pg-a"), gone("pg-b")])
+    job_index.rest()
+    assert [*job_index.jobs] == ["ns/id-a"], "it has a pod"
+    assert not job_index.changed
 
-    roster.drop_pods([gone("a-0")])
-    roster.rest()
+    job_index.drop_pods([gone("a-0")])
+    job_index.rest()
 
     for name in ("jobs", "changed", "_pods", "_groups", "_waiting", "_named"):
-        assert not getattr(roster, name), name
+        assert not getattr(job_index, name), name
 
 
 def test_a_pod_that_goes_to_another_podgroup_leaves_nothing_behind() -> None:
-    roster = play([("put_pods", pod("a-0", "pg-a", "id-a"))])
-    roster.put_pods([pod("a-0", "pg-b", "id-a")])
-    roster.drop_pods([gone("a-0")])
+    job_index = play([("put_pods", pod("a-0", "pg-a", "id-a"))])
+    job_index.put_pods([pod("a-0", "pg-b", "id-a")])
+    job_index.drop_pods([gone("a-0")])
 
-    assert not roster._in_group  # noqa: SLF001
+    assert not job_index._in_group  # noqa: SLF001
 
 
 def test_leaves_say_what_their_pods_say() -> None:
     shared = {"isSharedTor": "1", "isHealthy": "0"}
-    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
-    assert roster.leaves() is None
+    job_index = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
+    assert job_index.leaves() is None
 
-    roster.put_pods([pod("a-0", "pg-a", "id-a", **shared)])
-    found = json.loads(roster.leaves() or "")
+    job_index.put_pods([pod("a-0", "pg-a", "id-a", **shared)])
+    found = json.loads(job_index.leaves() or "")
 
     assert [*found] == [leaf_of(0), leaf_of(4), leaf_of(8)]
     first = found[leaf_of(0)]
@@ -254,44 +254,44 @@ def test_leaves_say_what_their_pods_say() -> None:
 
 
 def test_a_leaf_is_unhealthy_as_soon_as_one_pod_says_so() -> None:
-    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), *STREAMS[0][:2]])
+    job_index = play([("put_maps", leaves()), ("put_nodes", node(1)), *STREAMS[0][:2]])
     first = pod("a-0", "pg-a", "id-a", isSharedTor="0", isHealthy="0")
     second = pod("b-0", "pg-b", "id-b", isSharedTor="2", isHealthy="1")
-    roster.put_pods([first, second])
-    found = json.loads(roster.leaves() or "")[leaf_of(0)]
+    job_index.put_pods([first, second])
+    found = json.loads(job_index.leaves() or "")[leaf_of(0)]
 
     assert (found["IsSharedTor"], found["IsHealthy"]) == (2, 1)
     assert found["nodes"][1]["JobName"] == ["a", "b"]
 
 
 def test_pods_that_are_over_say_nothing_of_their_leaf() -> None:
-    roster = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
+    job_index = play([("put_maps", leaves()), ("put_nodes", node(1)), STREAMS[0][0]])
     over = pod("a-0", "pg-a", "id-a", isSharedTor="1")
     over.status.phase = "Succeeded"
-    roster.put_pods([over])
+    job_index.put_pods([over])
 
-    assert roster.leaves() is None
+    assert job_index.leaves() is None
 
 
 def test_a_list_of_leaves_that_cannot_be_read_is_told() -> None:
     bad = leaves()
     bad.data = {"tor_info": "{"}
-    roster = play([("put_maps", bad)])
+    job_index = play([("put_maps", bad)])
 
-    assert "data.tor_info is no JSON" in roster.bad_topology
-    assert roster.idle_leaves() is None
+    assert "data.tor_info is no JSON" in job_index.bad_topology
+    assert job_index.idle_leaves() is None
 
 
 def test_of_two_jobs_of_one_name_the_older_has_the_summary() -> None:
     """By the age of their PodGroups; of two of one second the smaller id."""
 
     def claimed(first: str, second: str) -> str:
-        roster = Roster(lambda: 0.0)
+        job_index = JobIndex(lambda: 0.0)
         for name, created in (("z-first", first), ("a-second", second)):
             owner = {"kind": "Job", "name": "alike", "uid": name, "controller": True}
             meta: Any = {"ownerReferences": [owner], "creationTimestamp": created}
-            roster.put_groups([podgroup(name, "alike", **meta)])
-        found = roster.job_named("ns", "alike")
+            job_index.put_groups([podgroup(name, "alike", **meta)])
+        found = job_index.job_named("ns", "alike")
         assert found is not None
         return found.id
 

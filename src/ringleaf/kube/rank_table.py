@@ -185,7 +185,7 @@ class _DevicePart(Struct):
     super_pod_id: int = 0
 
 
-class Part(Struct, frozen=True):
+class ServerPart(Struct, frozen=True):
     """A server of the rank table, but for the name it is given among the others."""
 
     rank: int
@@ -206,11 +206,11 @@ class Part(Struct, frozen=True):
         return f"{self.before}{_json(named)}{self.after}"
 
 
-_NO_PART: Final = Part(-1, -1, "", "", "", "", "", ())
+_NO_PART: Final = ServerPart(-1, -1, "", "", "", "", "", ())
 _decode_part: Final = msgspec.json.Decoder(_DevicePart).decode
 
 
-def part_of(pod: Member, serial: str) -> Part:
+def part_of(pod: Member, serial: str) -> ServerPart:
     """The server of a pod whose node has this *serial* number.
 
     One that has no chips yet is nowhere in the table: its rank is -1. So is one that
@@ -242,7 +242,7 @@ def part_of(pod: Member, serial: str) -> Part:
         "pod_name": found.pod_name or pod.name,
         "container_ids": dict(pod.containers),
     }
-    part = Part(
+    part = ServerPart(
         int(pod.rank),
         first,
         pod.node,
@@ -292,7 +292,7 @@ def _ranks(devices: Sequence[_Device], first: int) -> Iterable[str]:
         )
 
 
-class Summary(Struct, frozen=True):
+class JobSummary(Struct, frozen=True):
     """What is to be written of a job, but for times."""
 
     job_id: str
@@ -359,11 +359,11 @@ def summary_of(
     job: tuple[str, str, str],
     group: Group | None,
     pods: Sequence[Member],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, ServerPart],
     *,
     before: Status,
     most: int = MOST_BYTES,
-) -> Summary:
+) -> JobSummary:
     """The summary of a *job*: its id, namespace and name.
 
     *parts* has the server of each of its pods by uid, and *before* is what its status
@@ -383,7 +383,7 @@ def summary_of(
     ordered = [*seated, *sorted(pods, key=lambda pod: pod.name)]
     said = (pod.master for pod in ordered if pod.master)
     volcano = group is not None and group.job_kind == VOLCANO_JOB
-    return Summary(
+    return JobSummary(
         job_id,
         name,
         namespace,
@@ -432,7 +432,7 @@ def shared_leaves(pods: Iterable[Member]) -> str:
     return _json(sorted(found)) if found else ""
 
 
-def _by_rank(pods: Iterable[Member], parts: Mapping[str, Part]) -> list[Member]:
+def _by_rank(pods: Iterable[Member], parts: Mapping[str, ServerPart]) -> list[Member]:
     """The pods with a server, one for each rank: of two, the one that stays."""
     best: dict[int, Member] = {}
     for pod in sorted(pods, key=_goes_first):
@@ -447,7 +447,7 @@ def _goes_first(pod: Member) -> tuple[bool, str, str]:
 
 
 def slices_of(
-    servers: Sequence[Part],
+    servers: Sequence[ServerPart],
     table: Table,
     most: int = MOST_BYTES,
     *,

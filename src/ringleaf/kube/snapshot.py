@@ -31,15 +31,15 @@ from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.event_handler import Handler
 from ringleaf.kube.gang_members import NOT_BOUND
 from ringleaf.kube.gang_state import GangState
-from ringleaf.kube.idlenote import IdleNote
+from ringleaf.kube.idle_note import IdleNote
 from ringleaf.kube.leader import LEASE_NAMESPACE, Lease, leases_path
-from ringleaf.kube.notestore import Note, NoteStore
+from ringleaf.kube.note_store import Note, NoteStore
 from ringleaf.kube.objects import Condition, Pod
 from ringleaf.kube.pod_state import seconds_of
-from ringleaf.kube.recordstore import RecordStore
-from ringleaf.kube.runtimenote import RunTimeNote
+from ringleaf.kube.record_store import RecordStore
+from ringleaf.kube.reflectors import reflectors
+from ringleaf.kube.run_time_note import RunTimeNote
 from ringleaf.kube.watch import Gone
-from ringleaf.kube.watched import reflectors
 
 PATIENCE_S: Final = 5.0
 """How long an API server may be silent or in trouble before that is the answer."""
@@ -137,7 +137,7 @@ def _unscheduled(pod: Pod) -> Condition | None:
     return None
 
 
-class Look:
+class Snapshot:
     """A cluster as it is now.
 
     Args:
@@ -217,7 +217,7 @@ class Look:
                 self.evicted.append(each)
 
 
-def podless_words(look: Look, name: str) -> str:
+def podless_words(look: Snapshot, name: str) -> str:
     """Why a job waits whose pods are not made yet."""
     job_state = look.engine.view.job_states.get(name)
     if job_state is None:

@@ -11,15 +11,15 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.event_handler import Handlers
 from ringleaf.kube.objects import (
     Budget,
-    Claim,
     ConfigMap,
     NodeObject,
     Pod,
     PodGroup,
     PriorityClass,
     QueueObject,
+    VolumeClaim,
 )
-from ringleaf.kube.teller import VOLCANO
+from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.kube.watch import Reflector
 
 Heed = Callable[[Sequence[Any]], None]
@@ -45,7 +45,7 @@ def reflectors(
             True,
         ),
         ("/apis/policy/v1/poddisruptionbudgets", Budget, "budgets", "", True),
-        ("/api/v1/persistentvolumeclaims", Claim, "claims", "", True),
+        ("/api/v1/persistentvolumeclaims", VolumeClaim, "claims", "", True),
     ]
     called: dict[tuple[str, str], str] = {}
     name = f"fieldSelector=metadata.name%3D{topology.NAME}"

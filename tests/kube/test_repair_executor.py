@@ -20,22 +20,21 @@ from ringleaf.framework.instruction import (
 )
 from ringleaf.kube import (
     binder,
-    faultbook,
-    mending,
+    fault_store,
     names,
+    record_store,
     records,
-    recordstore,
-    resetconfig,
+    repair_executor,
+    reset_config,
 )
 from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.binder import Binder, Bound
-from ringleaf.kube.faultbook import Faultbook
+from ringleaf.kube.fault_history import FaultHistory, lives_in
+from ringleaf.kube.fault_store import FaultStore
 from ringleaf.kube.gang_state import RepairState
-from ringleaf.kube.lives import Lives, lives_in
-from ringleaf.kube.mending import Mender, Mending
 from ringleaf.kube.objects import ConfigMap
-from ringleaf.kube.recordstore import (
+from ringleaf.kube.record_store import (
     LABEL,
     MOVED,
     RecordStore,
@@ -43,11 +42,12 @@ from ringleaf.kube.recordstore import (
     name_of,
     watch_records,
 )
+from ringleaf.kube.repair_executor import RepairExecutor, RepairInstruction
 from ringleaf.kube.reports import check_code
-from ringleaf.kube.resetconfig import Reset
+from ringleaf.kube.reset_config import Reset
 from ringleaf.model.fault import Cause, Deletion, Fault, PodFault, Record, RestartScope
 from ringleaf.model.placement import Placement
-from tests.kube.stage import NPU, Plain, Stage, teller_of
+from tests.kube.stage import NPU, Plain, Stage, status_writer_of
 
 UID = "-01234567-89ab-cdef-0123-456789abcdef"
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -159,13 +159,13 @@ OWN_MAPS = f"/api/v1/namespaces/{OWN}/configmaps"
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (binder, mending, resetconfig):
+    for module in (binder, repair_executor, reset_config):
         monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
-    for module in (binder, mending, faultbook):
+    for module in (binder, repair_executor, fault_store):
         monkeypatch.setattr(module, "MOST_PAUSE_S", 0.002)
-    monkeypatch.setattr(mending, "SETTLE_S", 0.01)
-    monkeypatch.setattr(recordstore, "PAUSE_S", 0.001)
-    monkeypatch.setattr(faultbook, "PAUSE_S", 0.001)
+    monkeypatch.setattr(repair_executor, "SETTLE_S", 0.01)
+    monkeypatch.setattr(record_store, "PAUSE_S", 0.001)
+    monkeypatch.setattr(fault_store, "PAUSE_S", 0.001)
     monkeypatch.setattr(binder, "REFUSED_S", 0.001)
 
 
@@ -210,15 +210,15 @@ class Edge:
         clock = lambda: stage.now  # noqa: E731 - short
         self.braked: list[str] = []
         self.deletions: list[Deletion] = []
-        self.book = Faultbook(
+        self.book = FaultStore(
             *(api, stage.cache, self.faults.values, clock, say),
             braked=lambda: self.braked,
             deletions=lambda: self.deletions,
         )
-        self.teller = teller_of(stage, server, clock)
+        self.status_writer = status_writer_of(stage, server, clock)
         self.store = RecordStore(api, OWN, say)
-        self.mender = Mender(
-            *(api, stage.cache, self.binder, self.teller, self.book),
+        self.repair_executor = RepairExecutor(
+            *(api, stage.cache, self.binder, self.status_writer, self.book),
             store=self.store,
             clock=clock,
             say=say,
@@ -242,22 +242,26 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def carry_out(
-    stage: Stage, server: Server, instructions: Iterable[Mending], *, ended: bool = True
+    stage: Stage,
+    server: Server,
+    instructions: Iterable[RepairInstruction],
+    *,
+    ended: bool = True,
 ) -> list[str]:
     """Do what is instructed until all is done; what was said."""
 
     async def run() -> list[str]:
         edge = Edge(stage, server)
         for each in instructions:
-            edge.mender.carry_out(each)
+            edge.repair_executor.carry_out(each)
         if ended:
-            await asyncio.wait_for(edge.mender.drained(), 30)
+            await asyncio.wait_for(edge.repair_executor.drained(), 30)
             await asyncio.wait_for(edge.binder.drained(), 30)
         else:
             await a_while()
-            edge.mender.abandon()
+            edge.repair_executor.abandon()
             edge.binder.abandon()
-            await edge.mender.drained()
+            await edge.repair_executor.drained()
         return edge.said
 
     return asyncio.run(run())
@@ -296,10 +300,10 @@ def test_a_deletion_is_told_on_the_pods_and_left_to_the_report_on_the_podgroup()
     async def run() -> None:
         edge = Edge(stage, server)
         for each in (PersistRepair(JOB, RECORD), two, three):
-            edge.mender.carry_out(each)
-        await asyncio.wait_for(edge.mender.drained(), 30)
+            edge.repair_executor.carry_out(each)
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
-        await edge.teller.flush(30)
+        await edge.status_writer.flush(30)
 
     asyncio.run(run())
 
@@ -369,8 +373,8 @@ def test_what_somebody_was_about_to_delete_is_deleted_once() -> None:
     async def run() -> None:
         edge = Edge(stage, server)
         for _time in range(2):
-            edge.mender.finish(group)
-            await asyncio.wait_for(edge.mender.drained(), 30)
+            edge.repair_executor.finish(group)
+            await asyncio.wait_for(edge.repair_executor.drained(), 30)
             await asyncio.wait_for(edge.binder.drained(), 30)
 
     asyncio.run(run())
@@ -391,8 +395,8 @@ def test_what_was_to_be_deleted_on_a_lost_node_is_deleted_at_once() -> None:
 
     async def run() -> None:
         edge = Edge(stage, server)
-        edge.mender.finish(stage.cache.gangs[JOB])
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        edge.repair_executor.finish(stage.cache.gangs[JOB])
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
 
     asyncio.run(run())
@@ -533,7 +537,7 @@ def test_nobody_goes_on_deleting_a_pod_that_is_gone() -> None:
 
     async def run() -> None:
         edge = Edge(stage, server)
-        edge.mender.carry_out(delete(1))
+        edge.repair_executor.carry_out(delete(1))
         await asyncio.sleep(0.01)
         stage.drop_pod("g-1")
         await asyncio.wait_for(edge.binder.drained(), 30)
@@ -570,8 +574,8 @@ def test_a_pod_on_its_way_is_deleted_when_it_has_arrived() -> None:
     async def run() -> None:
         edge = Edge(stage, server)
         edge.binder.bind([Bound(pod, Placement(1, "b", (0,)), {})])
-        edge.mender.carry_out(delete(1))
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        edge.repair_executor.carry_out(delete(1))
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
 
     asyncio.run(run())
@@ -613,11 +617,11 @@ def test_the_record_of_a_job_that_is_gone_is_removed() -> None:
 
     async def run() -> None:
         edge = Edge(stage, server)
-        edge.mender.carry_out(PersistRepair(JOB, RECORD))
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        edge.repair_executor.carry_out(PersistRepair(JOB, RECORD))
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
         stage.drop_group(f"g{UID}")
-        edge.mender.remove_records()
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        edge.repair_executor.remove_records()
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
 
     asyncio.run(run())
     assert server.asked == [WRITE, REMOVE]
@@ -636,8 +640,8 @@ def begin_to_lead(stage: Stage, server: Server) -> list[str]:
         if found is not None:
             stage.cache.checkpoints.put(found, moves=not edge.store.is_moved)
         stage.cycle()
-        await asyncio.wait_for(edge.mender.run(), 30)
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        await asyncio.wait_for(edge.repair_executor.run(), 30)
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
         return edge.said
 
     return asyncio.run(run())
@@ -703,9 +707,9 @@ def test_a_record_that_was_written_meanwhile_is_not_replaced_by_an_old_one() -> 
         edge = Edge(stage, server)
         found = await edge.store.read(lambda: False)
         stage.cache.checkpoints.put(found or (), moves=True)
-        edge.mender.carry_out(PersistRepair(JOB, RECORD))
-        await asyncio.wait_for(edge.mender.run(), 30)
-        await asyncio.wait_for(edge.mender.drained(), 30)
+        edge.repair_executor.carry_out(PersistRepair(JOB, RECORD))
+        await asyncio.wait_for(edge.repair_executor.run(), 30)
+        await asyncio.wait_for(edge.repair_executor.drained(), 30)
 
     asyncio.run(run())
     assert records.read(server.records[JOB]) == RECORD
@@ -849,11 +853,11 @@ def test_nobody_is_pointed_at_a_pod_that_is_well_again() -> None:
 # What processes are told.
 
 
-RESET = f"/api/v1/namespaces/default/configmaps/{resetconfig.PREFIX}g"
+RESET = f"/api/v1/namespaces/default/configmaps/{reset_config.PREFIX}g"
 RANK = {"RankId": 3, "LogicId": 3, "Status": "fault", "Policy": "reset"}
 
 
-def reset_config(server: Server, text: str | None = None) -> None:
+def put_reset_config(server: Server, text: str | None = None) -> None:
     before = {"RankList": [RANK], "UpdateTime": 1, "RetryTime": 2}
     data = {"reset.json": text or json.dumps(before), "other": "stays"}
     server.maps[RESET] = {"metadata": {"resourceVersion": "7"}, "data": data}
@@ -874,7 +878,7 @@ def test_processes_are_asked_to_exit_or_no_longer(
     number: int,
 ) -> None:
     stage, server = running(), Server()
-    reset_config(server)
+    put_reset_config(server)
 
     carry_out(stage, server, [AskToExit(JOB, exits)])
 
@@ -892,7 +896,7 @@ def test_processes_are_told_that_all_pods_are_placed_again(
     scope: RestartScope, times: int
 ) -> None:
     stage, server = running(), Server()
-    reset_config(server)
+    put_reset_config(server)
 
     carry_out(
         stage, server, [Repaired(JOB, msgspec.structs.replace(RECORD, scope=scope))]
@@ -910,7 +914,7 @@ def test_processes_are_told_that_all_pods_are_placed_again(
 )
 def test_processes_of_other_jobs_are_told_nothing(labels: dict[str, str]) -> None:
     stage, server = running(labels), Server()
-    reset_config(server)
+    put_reset_config(server)
 
     carry_out(stage, server, [Repaired(JOB, RECORD)])
 
@@ -948,7 +952,7 @@ def test_the_name_of_an_owner_is_a_name_whatever_it_is() -> None:
 
 def test_what_another_wrote_in_between_is_not_lost() -> None:
     stage, server = running(), Server()
-    reset_config(server)
+    put_reset_config(server)
 
     def meddle(method: str, _path: str) -> int | None:
         if method == "PATCH" and len(server.asked) == 2:
@@ -968,7 +972,7 @@ def test_what_cannot_be_told_is_a_line_of_the_log(
     text: str | None, status: int | None
 ) -> None:
     stage, server = running(), Server(lambda _m, _p: status)
-    reset_config(server, text)
+    put_reset_config(server, text)
 
     said = carry_out(stage, server, [AskToExit(JOB, exits=True)])
 
@@ -1174,7 +1178,7 @@ def test_who_looks_reads_what_was_written_once_no_fault_is_known_any_more() -> N
 
     data = server.maps[FAULTS]["data"]
     assert data["ringleaf-faults"] == ""
-    assert lives_in(data) == Lives(
+    assert lives_in(data) == FaultHistory(
         is_there=True, braked=(JOB,), deletions=(Deletion(5.25, JOB, 2),)
     )
 
@@ -1279,7 +1283,7 @@ def test_who_stood_by_knows_the_reasons_that_the_leader_wrote_meanwhile() -> Non
 def test_what_was_not_read_in_time_is_read_before_it_is_written_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faultbook, "READ_S", 0.01)
+    monkeypatch.setattr(fault_store, "READ_S", 0.01)
     stage, server = running(), Server()
     keep(stage, server, reschedule(stage))
     fault = Fault("b", Cause.CHIP, "chip 3", 5.0, 6.0, None, ("default/g",))
@@ -1376,7 +1380,7 @@ def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
 def test_of_more_than_a_configmap_takes_what_lasts_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faultbook, "MOST_BYTES", 3000)
+    monkeypatch.setattr(fault_store, "MOST_BYTES", 3000)
     stage, server = running(), Server()
     sick(stage)
     over = [Fault(f"n{i}", Cause.CHIP, "chip 3", 5.0, None, 9.0) for i in range(99)]
@@ -1400,7 +1404,7 @@ def test_of_more_than_a_configmap_takes_what_lasts_is_kept(
 def test_reasons_that_are_too_many_are_trimmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faultbook, "MOST_BYTES", 2000)
+    monkeypatch.setattr(fault_store, "MOST_BYTES", 2000)
     stage, server = running(), Server()
 
     def many(edge: Edge) -> None:

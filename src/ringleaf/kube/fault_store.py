@@ -48,7 +48,7 @@ from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.handover import RetriesLeft
 from ringleaf.kube.jobs import uids_of
 from ringleaf.kube.log_once import LogOnce
-from ringleaf.kube.node_state import NodeState
+from ringleaf.kube.node_info import NodeInfo
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.model.fault import Cause, Deletion, Fault
 from ringleaf.model.mask import chips_of
@@ -83,7 +83,7 @@ READ_S: Final = 5.0
 """How long reading may take; what cannot be read is missed."""
 
 
-class Reason(Struct):
+class RescheduleReason(Struct):
     """Why a pod made its job be rescheduled."""
 
     reason: str = field(default="", name="RescheduleReason")
@@ -97,7 +97,7 @@ class Rescheduling(Struct):
 
     logged: str = field(default="", name="LogFileFormatTime")
     at: int = field(default=0, name="RescheduleTimeStamp")
-    reasons: list[Reason] | None = field(default=None, name="ReasonOfTask")
+    reasons: list[RescheduleReason] | None = field(default=None, name="ReasonOfTask")
 
 
 class History(Struct):
@@ -113,7 +113,7 @@ class _Left(Struct):
     times: int = field(default=0, name="Times")
 
 
-class Faultbook:
+class FaultStore:
     """Keeps the two ConfigMaps.
 
     Args:
@@ -184,7 +184,9 @@ class Faultbook:
         for each in record.ailments:
             pod = numbered.get(each.replica)
             name = "" if pod is None else pod.name
-            reasons.append(Reason(each.cause.value, name, each.node, str(each.replica)))
+            reasons.append(
+                RescheduleReason(each.cause.value, name, each.node, str(each.replica))
+            )
         logged = datetime.fromtimestamp(now, UTC).strftime("I%m%d %H:%M:%S")
         known = self._histories.setdefault(group.name, History(group.name))
         newest = Rescheduling(logged, int(now), reasons)
@@ -347,7 +349,7 @@ def _is_of_faults(each: Instruction) -> bool:
     return isinstance(each, Delete | PersistRepair | Repaired)
 
 
-def fault_node(facts: NodeState) -> dict[str, Any] | None:
+def fault_node(facts: NodeInfo) -> dict[str, Any] | None:
     """What is written of a node with faults; None of one without."""
     node = facts.node
     prefix = node.product.chip_prefix

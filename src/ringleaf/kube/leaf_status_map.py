@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ringleaf.kube.ranktable import Member, encode
+from ringleaf.kube.rank_table import Member, encode
 from ringleaf.model.placement import LeafState
 from ringleaf.model.topology import Topology
 

@@ -18,7 +18,7 @@ from ringleaf.kube.answers import Answer
 from ringleaf.kube.api import Api
 from ringleaf.kube.depth import decoded
 from ringleaf.kube.objects import Metadata
-from ringleaf.kube.ranktable import LABEL, MARK, map_name
+from ringleaf.kube.rank_table import LABEL, MARK, map_name
 from ringleaf.kube.watch import Gone, refusal
 from ringleaf.model.topology import quoted
 
@@ -88,7 +88,7 @@ class SummaryMap(Struct):
 
 
 def whole(text: str, otherwise: int = 0) -> int:
-    """A whole number that anybody may have written, of twelve digits at most.
+    """A whole number that any user may have written, of twelve digits at most.
 
     >>> whole("17"), whole("-1"), whole("9" * 5000, -1)
     (17, 0, -1)
@@ -117,7 +117,7 @@ class Taken(Exception):  # noqa: N818 - it reads as what happened
     """Something that is no summary has the name of one."""
 
 
-class Shelf:
+class ConfigMapStore:
     """All ConfigMaps that may be summaries.
 
     Args:

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.faultbook import BRAKED, DELETED, FAULTS, LIVES
-from ringleaf.kube.look import told
+from ringleaf.kube.fault_store import BRAKED, DELETED, FAULTS, LIVES
 from ringleaf.kube.objects import ConfigMap
+from ringleaf.kube.snapshot import told
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.model.fault import Deletion, Fault
 
@@ -18,7 +18,7 @@ PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 QUERY: Final = f"fieldSelector=metadata.name%3D{NAME}"
 
 
-class Lives(Struct, frozen=True):
+class FaultHistory(Struct, frozen=True):
     """The lives that were written down; *trouble* says why none could be read."""
 
     faults: tuple[Fault, ...] = ()
@@ -41,30 +41,34 @@ class _ConfigMaps(Struct):
     items: list[_ConfigMap] = []
 
 
-async def read_lives(api: Api) -> Lives:
+async def read_lives(api: Api) -> FaultHistory:
     """What was written down; to be allowed to list is enough."""
     try:
         said = await api.call("GET", f"{PATH}?{QUERY}", lane="read")
     except Unreachable as error:
-        return Lives(trouble=str(error))
+        return FaultHistory(trouble=str(error))
     if said.is_forbidden:
-        return Lives(trouble=f"not allowed to list configmaps in namespace {NAMESPACE}")
+        return FaultHistory(
+            trouble=f"not allowed to list configmaps in namespace {NAMESPACE}"
+        )
     if not said.ok:
-        return Lives(trouble=f"status {said.status}")
+        return FaultHistory(trouble=f"status {said.status}")
     return lives_of(said.body)
 
 
-def follow_lives(api: Api, heard: Callable[[Lives], None]) -> Reflector[ConfigMap]:
+def follow_lives(
+    api: Api, heard: Callable[[FaultHistory], None]
+) -> Reflector[ConfigMap]:
     """Return a reflector that passes the fault history to *heard* on every change."""
 
     def put(found: list[ConfigMap]) -> None:
         heard(lives_in(found[-1].data))
 
     def drop(_gone: list[Gone]) -> None:
-        heard(Lives())
+        heard(FaultHistory())
 
     def fail(line: str) -> None:
-        heard(Lives(trouble=told(line)))
+        heard(FaultHistory(trouble=told(line)))
 
     return Reflector(
         api,
@@ -78,14 +82,14 @@ def follow_lives(api: Api, heard: Callable[[Lives], None]) -> Reflector[ConfigMa
     )
 
 
-def lives_of(body: bytes) -> Lives:
+def lives_of(body: bytes) -> FaultHistory:
     """The lives in a list of ConfigMaps, of which there is one at most."""
     for each in msgspec.json.decode(body, type=_ConfigMaps).items:
         return lives_in(each.data)
-    return Lives()
+    return FaultHistory()
 
 
-def lives_in(data: Mapping[str, str] | None) -> Lives:
+def lives_in(data: Mapping[str, str] | None) -> FaultHistory:
     """The lives in what a ConfigMap has; what is empty or not there is none.
 
     What one key has does not depend on the others.
@@ -95,7 +99,7 @@ def lives_in(data: Mapping[str, str] | None) -> Lives:
     braked, _why = _listed(given, BRAKED, str)
     deletions, _why = _listed(given, DELETED, Deletion)
     is_there = LIVES in given and not trouble
-    return Lives(faults, is_there, trouble, braked, deletions)
+    return FaultHistory(faults, is_there, trouble, braked, deletions)
 
 
 def _listed(

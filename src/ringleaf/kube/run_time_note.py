@@ -10,7 +10,7 @@ import msgspec
 
 from ringleaf.engine.event import RunTimesKnown
 from ringleaf.framework.run_times import RunSeries, RunTimes
-from ringleaf.kube.notestore import BadNote
+from ringleaf.kube.note_store import BadNote
 from ringleaf.model.run_time import Similarity
 
 NAME: Final = "ringleaf-run-times"

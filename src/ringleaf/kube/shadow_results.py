@@ -62,7 +62,7 @@ class Count(Struct, frozen=True):
     jobs: int
 
 
-class Summary(Struct, frozen=True):
+class ShadowSummary(Struct, frozen=True):
     """All that was found.
 
     Args:
@@ -87,7 +87,7 @@ class Summary(Struct, frozen=True):
     waiting: tuple[Finding, ...] = field(default=())
 
 
-class Findings:
+class ShadowResults:
     """What was found, as it comes in."""
 
     def __init__(self, since: float = 0.0, shadowed: Iterable[str] = ()) -> None:
@@ -120,14 +120,14 @@ class Findings:
             self.add(found)
         return found
 
-    def summary(self) -> Summary:
+    def summary(self) -> ShadowSummary:
         """All of it."""
         jobs = self.verdicts.total()
         agreed = sum(self.verdicts[match] for match in AGREES)
         verdicts = {match: self.verdicts[match] for match in Agreement}
         verdicts[Agreement.WAITS_THERE] += len(self.waiting)
         ordered = sorted(self.rules.items(), key=lambda item: (-item[1], item[0]))
-        return Summary(
+        return ShadowSummary(
             since=self.since,
             shadowed=self.shadowed,
             jobs=jobs,

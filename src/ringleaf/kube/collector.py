@@ -35,12 +35,12 @@ from ringleaf.kube.catalogue import (
     Kind,
     Metric,
 )
+from ringleaf.kube.fault_metrics import DELETED_FOR
 from ringleaf.kube.metrics import NO_ANSWER, Histogram
 from ringleaf.kube.pod_state import seconds_of
 from ringleaf.kube.quarantine import KINDS as QUARANTINED
 from ringleaf.kube.scheduler import Scheduler
 from ringleaf.kube.special_jobs import OUTSIDE
-from ringleaf.kube.toll import DELETED_FOR
 from ringleaf.model.amounts import Amounts
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.fault import Cause, RestartScope
@@ -98,7 +98,7 @@ class Collected(Collector):
 _PROCESS: Final = ProcessCollector(registry=None)
 
 
-class Page:
+class SchedulerCollector:
     """The metrics of a scheduler; *version* is that of Ringleaf.
 
     *more* are collectors of metrics of others in the same process.
@@ -109,19 +109,19 @@ class Page:
 
     async def collected(self) -> Collected:
         """The metrics as they are now; others have their turn between two steps."""
-        reading = Reading(self._scheduler, self._version)
+        reading = SchedulerSample(self._scheduler, self._version)
         for _step in reading.steps():
             await asyncio.sleep(0)
         return self._found(reading)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The page in the form that is accepted, all at once, and what form it is."""
-        reading = Reading(self._scheduler, self._version)
+        reading = SchedulerSample(self._scheduler, self._version)
         for _step in reading.steps():
             pass
         return self._found(reading).text(accept)
 
-    def _found(self, reading: "Reading") -> Collected:
+    def _found(self, reading: "SchedulerSample") -> Collected:
         values = reading.values
         unknown = values.keys() - {metric.name for metric in CATALOGUE}
         assert not unknown, f"not in the catalogue: {unknown}"
@@ -155,7 +155,7 @@ def _told(metric: Metric) -> tuple[str, str]:
     ), metric.kind
 
 
-class Reading:
+class SchedulerSample:
     """One look at a scheduler, in ``steps``; ``values`` are what was found."""
 
     def __init__(self, scheduler: Scheduler, version: str) -> None:
@@ -237,49 +237,63 @@ class Reading:
 
     def _faults(self) -> None:
         """Faults, and what was done about them."""
-        toll, put = self._of.loop.toll, self._put
-        there = Counter(cause for _where, cause, _part in toll.book.open)
+        fault_metrics, put = self._of.loop.fault_metrics, self._put
+        there = Counter(cause for _where, cause, _part in fault_metrics.book.open)
         for cause in Cause:
             put("ringleaf_faults", there[cause], cause)
-            put("ringleaf_fault_acted_seconds", toll.acted_s[cause], cause)
-            put("ringleaf_fault_recovered_seconds", toll.recovered_s[cause], cause)
+            put("ringleaf_fault_acted_seconds", fault_metrics.acted_s[cause], cause)
+            put(
+                "ringleaf_fault_recovered_seconds",
+                fault_metrics.recovered_s[cause],
+                cause,
+            )
             for stage in Stage:
-                n = toll.book.counts[cause, stage]
+                n = fault_metrics.book.counts[cause, stage]
                 put("ringleaf_fault_events_total", n, cause, stage)
         for word in DELETED_FOR:
             for force in (False, True):
-                n = toll.deleted[word, force]
+                n = fault_metrics.deleted[word, force]
                 put("ringleaf_fault_deletions_total", n, word, str(force).lower())
-        doing = Counter(each.scope for each in toll.repairs.values())
+        doing = Counter(each.scope for each in fault_metrics.repairs.values())
         for reach in RestartScope:
             put("ringleaf_repairs", doing[reach], reach)
-            put("ringleaf_repairs_finished_total", toll.finished[reach], reach)
-            put("ringleaf_repair_escalations_total", toll.escalated[reach], reach)
+            put("ringleaf_repairs_finished_total", fault_metrics.finished[reach], reach)
+            put(
+                "ringleaf_repair_escalations_total",
+                fault_metrics.escalated[reach],
+                reach,
+            )
         now = self._of.now()
-        since = min((each.since for each in toll.repairs.values()), default=now)
+        since = min(
+            (each.since for each in fault_metrics.repairs.values()), default=now
+        )
         put("ringleaf_oldest_repair_seconds", max(0.0, now - since))
-        put("ringleaf_repair_seconds", toll.repair_s)
+        put("ringleaf_repair_seconds", fault_metrics.repair_s)
         put(
             "ringleaf_brake_engaged",
-            any(each.rate_limited for each in toll.repairs.values()),
+            any(each.rate_limited for each in fault_metrics.repairs.values()),
         )
-        put("ringleaf_held_back_repairs_total", toll.held_back)
-        put("ringleaf_never_ran_total", toll.releases)
+        put("ringleaf_held_back_repairs_total", fault_metrics.held_back)
+        put("ringleaf_never_ran_total", fault_metrics.releases)
 
     def _parts(self) -> None:
         """What parts of the scheduler know of themselves."""
         of, put = self._of, self._put
-        cache, binder, teller = of.cache, of.writers.binder, of.writers.teller
+        cache, binder, status_writer = (
+            of.cache,
+            of.writers.binder,
+            of.writers.status_writer,
+        )
         put("ringleaf_bindings_in_flight", binder.in_flight)
         put("ringleaf_bindings_total", binder.n_bound, "bound")
         put("ringleaf_bindings_total", binder.n_failed, "failed")
         attempts = of.metrics.attempts | Counter(error=binder.n_failed)
         for result in VERDICTS:
             put("volcano_schedule_attempts_total", attempts[result], result)
-        put("ringleaf_messages_total", teller.sent, "sent")
-        put("ringleaf_messages_total", teller.refused, "refused")
-        put("ringleaf_messages_total", teller.dropped, "dropped")
-        put("ringleaf_messages_waiting", teller.n_waiting)
+        put("ringleaf_messages_total", status_writer.sent, "sent")
+        put("ringleaf_messages_total", status_writer.refused, "refused")
+        put("ringleaf_messages_total", status_writer.dropped, "dropped")
+        put("ringleaf_messages_waiting", status_writer.n_waiting)
         put("ringleaf_half_bound_gangs", len(of.loop.gangs.half_bound))
         reservations = of.decider.engine.cycle.reservations
         kept_idle = reservations.idle.kept(of.now())

@@ -11,7 +11,7 @@ import msgspec
 
 from ringleaf.engine.event import IdleAccountKnown
 from ringleaf.framework.idle_budget import MOST_BUCKETS, MOST_ENDED, IdleAccount
-from ringleaf.kube.notestore import BadNote
+from ringleaf.kube.note_store import BadNote
 
 KEY: Final = "idle-time"
 

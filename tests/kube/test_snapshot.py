@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from ringleaf.engine.event import ConfChanged, JobArrived, PodsEnding
-from ringleaf.kube import look
-from ringleaf.kube.look import Look, ReadOnlyCache
 from ringleaf.kube.objects import Pod, PodGroup
+from ringleaf.kube.snapshot import ReadOnlyCache, Snapshot, told
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import Stage, pod
 
@@ -43,7 +42,7 @@ def test_everything_is_told_again_however_often_it_was_told() -> None:
 def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> None:
     stage = busy()
 
-    known = Look(stage.cache, stage.now).engine.view
+    known = Snapshot(stage.cache, stage.now).engine.view
 
     before = stage.engine.view
     assert known.cluster.free.tolist() == before.cluster.free.tolist()
@@ -56,7 +55,7 @@ def test_an_engine_that_hears_everything_knows_what_the_other_one_knows() -> Non
 def test_looking_decides_nothing_until_it_is_asked_to() -> None:
     stage = Stage("a")
     stage.pod("w", 8)
-    look = Look(stage.cache, stage.now)
+    look = Snapshot(stage.cache, stage.now)
 
     assert not look.engine.view.job_states["pod default/w"].placements
     assert not look.binds
@@ -71,7 +70,7 @@ def test_jobs_that_wait_come_last_and_have_waited_since_they_were_made() -> None
     stage = busy()
     stage.now = 2e9
 
-    *_others, last = Look(stage.cache, stage.now).events
+    *_others, last = Snapshot(stage.cache, stage.now).events
 
     assert isinstance(last, JobArrived)
     assert last.job.name == "pod default/w"
@@ -79,7 +78,7 @@ def test_jobs_that_wait_come_last_and_have_waited_since_they_were_made() -> None
 
 
 def test_the_configuration_is_the_real_one_once_it_decides() -> None:
-    look = Look(Stage("a").cache, 1000.0)
+    look = Snapshot(Stage("a").cache, 1000.0)
 
     (told,) = [each for each in look.events if isinstance(each, ConfChanged)]
 
@@ -167,4 +166,4 @@ def test_a_group_without_pods_is_told_by_its_own_condition() -> None:
 def test_why_the_cluster_cannot_be_read_is_told_with_a_hint(
     line: str, words: str
 ) -> None:
-    assert look.told(line) == words
+    assert told(line) == words

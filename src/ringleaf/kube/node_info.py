@@ -65,7 +65,7 @@ class Inventory(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-class NodeState(Struct, frozen=True):
+class NodeInfo(Struct, frozen=True):
     """A node as the core knows it, and what is written on pods that go there.
 
     Args:
@@ -103,7 +103,7 @@ def node_of(
     *,
     is_unclear: bool = False,
     held: int = 0,
-) -> NodeState:
+) -> NodeInfo:
     """What is known of a node on which pods hold the chips *held*."""
     metadata = given.metadata
     annotations = metadata.annotations or {}
@@ -148,7 +148,7 @@ def node_of(
         offers=_offers(n_chips, kept_back, is_unclear=is_unclear),
         allocatable=allocatable if allocatable < n_chips else None,
     )
-    return NodeState(
+    return NodeInfo(
         node=node,
         devices=devices,
         address=address,

@@ -7,8 +7,8 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from ringleaf.kube.catalogue import SUMMARY
-from ringleaf.kube.page import Collected, Values, family_of
-from ringleaf.kube.ranktable import Status
+from ringleaf.kube.collector import Collected, Values, family_of
+from ringleaf.kube.rank_table import Status
 from ringleaf.kube.summary import SummaryWriter
 
 
@@ -26,14 +26,14 @@ class SummaryCollector(Collector):
         amiss = sum(line.outcome in ("not written", "left alone") for line in lines)
         values: Values = {
             "ringleaf_summary_writes_total": [
-                ((result,), n) for result, n in sorted(of.shelf.done.items())
+                ((result,), n) for result, n in sorted(of.map_store.done.items())
             ],
             "ringleaf_summary_jobs": [
                 ((status.value,), told[status.value]) for status in Status
             ],
             "ringleaf_summary_jobs_amiss": [((), amiss)],
             "ringleaf_summary_leader": [((), of.leads)],
-            "ringleaf_summary_strange_maps": [((), len(of.shelf.strange))],
+            "ringleaf_summary_strange_maps": [((), len(of.map_store.strange))],
             "ringleaf_summary_seconds": [((), of.seconds)],
         }
         for metric in SUMMARY:

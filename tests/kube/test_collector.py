@@ -25,19 +25,19 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.kube.api import Api
 from ringleaf.kube.binder import Bound
 from ringleaf.kube.catalogue import CATALOGUE, CAUSES, PROCESS, STATES
-from ringleaf.kube.credentials import Credentials
-from ringleaf.kube.health import Health
-from ringleaf.kube.metrics import Histogram
-from ringleaf.kube.page import (
+from ringleaf.kube.collector import (
     MOST_JOBS,
     MOST_QUEUES,
     MOST_RESOURCES,
     OTHER,
     STEP_QUEUES,
-    Page,
-    Reading,
+    SchedulerCollector,
+    SchedulerSample,
     states_of,
 )
+from ringleaf.kube.credentials import Credentials
+from ringleaf.kube.health import Health
+from ringleaf.kube.metrics import Histogram
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.scheduler import Options, Scheduler
 from ringleaf.model.cluster import Cluster, Node
@@ -59,7 +59,7 @@ class Scene:
         options = Options(conf=conf)
         self.scheduler = Scheduler(api, options, _nothing, decider=self.stage.decider)
         self.metrics = self.scheduler.metrics
-        self.page = Page(self.scheduler, "1.2.3")
+        self.page = SchedulerCollector(self.scheduler, "1.2.3")
 
     def cycle(self) -> list[str]:
         """One turn of the scheduler, counted."""
@@ -499,7 +499,7 @@ def test_a_queue_that_goes_while_the_page_is_read_is_left_out() -> None:
     scene = Scene()
     scene.stage.queue("goes", weight=1)
     scene.cycle()
-    reading = Reading(scene.scheduler, "1.2.3")
+    reading = SchedulerSample(scene.scheduler, "1.2.3")
     steps = reading.steps()
     view = scene.stage.engine.view
     while "volcano_unschedule_job_count" not in reading.values:

@@ -7,14 +7,14 @@ from prometheus_client.registry import Collector
 
 from ringleaf.explain.match import Agreement
 from ringleaf.kube.catalogue import SHADOW
-from ringleaf.kube.findings import Findings
-from ringleaf.kube.page import Collected, Values, family_of
+from ringleaf.kube.collector import Collected, Values, family_of
+from ringleaf.kube.shadow_results import ShadowResults
 
 
 class ShadowCollector(Collector):
     """Collects what a shadow has found, on each scrape; every verdict, also at 0."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: ShadowResults) -> None:
         self._findings = findings
 
     def collect(self) -> Iterator[Family]:
@@ -37,7 +37,7 @@ class ShadowCollector(Collector):
 class ShadowPage:
     """The metrics of a shadow that is alone in its process."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: ShadowResults) -> None:
         self._own = ShadowCollector(findings)
 
     async def collected(self) -> Collected:
