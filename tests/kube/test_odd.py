@@ -13,9 +13,9 @@ from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework.instruction import Report
-from ringleaf.kube import gang_members, status_writer
+from ringleaf.kube import gang_members, status_queue
 from ringleaf.kube.answers import Answer
-from ringleaf.kube.status_writer import MOST_EVENTS
+from ringleaf.kube.status_queue import MOST_EVENTS
 from tests.kube.stage import GROUP, NPU, Stage, node, scheduler_of, status_writer_of
 
 EVERY = ",".join(f"Ascend910-{i}" for i in range(8))
@@ -250,7 +250,7 @@ def test_a_gang_does_not_start_without_one_of_its_tasks() -> None:
 def test_of_too_much_to_tell_events_are_dropped_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(status_writer, "MOST_WAITING", 3)
+    monkeypatch.setattr(status_queue, "MOST_WAITING", 3)
     stage = Stage("a")
     heard: list[str] = []
 
@@ -267,7 +267,7 @@ def test_of_too_much_to_tell_events_are_dropped_first(
             own.group_changed(f"default/{name}", is_urgent=True)
             if name == "g0":
                 own.on_group(stage.cache.gangs["default/g0"], "Evict", "why")
-        await own.flush(5.0)
+        await own.queue.flush(5.0)
 
     asyncio.run(run())
     told = [path.partition("podgroups/")[2] for path in heard]
@@ -308,11 +308,11 @@ def test_events_that_wait_are_few_and_small() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 700 * MOST_EVENTS
-    assert own.n_waiting == MOST_EVENTS
-    assert own.dropped == MOST_EVENTS + 102
+    assert own.queue.n_waiting == MOST_EVENTS
+    assert own.queue.counts.dropped == MOST_EVENTS + 102
 
-    asyncio.run(own.flush(5.0))
-    assert own.n_waiting == 0
+    asyncio.run(own.queue.flush(5.0))
+    assert own.queue.n_waiting == 0
     first, last = heard[0], heard[-1]
     assert first["message"] == "message 0, which is as long as most are"
     assert last["message"].startswith(f"message {MOST_EVENTS - 1},")
@@ -330,7 +330,7 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a pod 404 says that it is gone; nobody may patch pods themselves."""
-    monkeypatch.setattr(status_writer, "SETTLE_S", 0.0)
+    monkeypatch.setattr(status_queue, "SETTLE_S", 0.0)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -346,7 +346,7 @@ def test_only_a_podgroup_may_be_without_a_status_of_its_own(
         own = status_writer_of(stage, Server(), lambda: 0.0)
         own.waits("default/g", "why")
         own.group_changed("default/g", is_urgent=True)
-        await own.flush(5.0)
+        await own.queue.flush(5.0)
 
     asyncio.run(run())
     groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -373,7 +373,7 @@ UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 def test_the_event_of_a_waiting_pod_has_a_hint(
     monkeypatch: pytest.MonkeyPatch, why: str, told: str
 ) -> None:
-    monkeypatch.setattr(status_writer, "SETTLE_S", 0.0)
+    monkeypatch.setattr(status_queue, "SETTLE_S", 0.0)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -388,7 +388,7 @@ def test_the_event_of_a_waiting_pod_has_a_hint(
     async def run() -> None:
         own = status_writer_of(stage, Server(), lambda: 0.0)
         own.waits("default/g", why)
-        await own.flush(5.0)
+        await own.queue.flush(5.0)
 
     asyncio.run(run())
     events = [each for each in bodies if each.get("reason") == "FailedScheduling"]
@@ -419,7 +419,7 @@ def test_phases_are_told_before_conditions_however_many_there_are() -> None:
         nonlocal now
         own = status_writer_of(stage, Server(), lambda: now)
         own.waits("default/big", "why")
-        task = asyncio.create_task(own.run())
+        task = asyncio.create_task(own.queue.run())
         while len(heard) < 5:
             now += 1.0
             await asyncio.sleep(0.01)
@@ -448,7 +448,7 @@ def test_d21_pods_of_a_node_are_told_in_the_same_order_every_time() -> None:
 def test_what_stays_true_is_told_however_often_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(status_writer, "SETTLE_S", 0.1)
+    monkeypatch.setattr(status_queue, "SETTLE_S", 0.1)
     stage = Stage("a")
     stage.group("g", 2)
     stage.pod("g-0", 8, "g")
@@ -462,7 +462,7 @@ def test_what_stays_true_is_told_however_often_it_is_said(
 
     async def run() -> None:
         own = status_writer_of(stage, Server(), asyncio.get_running_loop().time)
-        task = asyncio.create_task(own.run())
+        task = asyncio.create_task(own.queue.run())
         async with asyncio.timeout(30):
             while not told:
                 own.waits("default/g", "why")

@@ -45,7 +45,7 @@ def tell(server: Server, until: Callable[[], bool], stage: Stage) -> None:
     async def run() -> None:
         own = status_writer(server, stage)
         own.group_changed("default/g", is_urgent=True)
-        task = asyncio.create_task(own.run())
+        task = asyncio.create_task(own.queue.run())
         async with asyncio.timeout(30):
             while not until():
                 assert not task.done(), task.exception()
@@ -75,9 +75,9 @@ def test_a_queue_that_is_made_later_is_told_what_it_uses() -> None:
         own = status_writer(server, stage)
         for _made in range(2):
             own.queues_changed()
-            await own.flush(5.0)
+            await own.queue.flush(5.0)
         own.queues_changed()
-        await own.flush(5.0)
+        await own.queue.flush(5.0)
 
     asyncio.run(run())
 
@@ -116,7 +116,7 @@ def test_at_the_end_what_nobody_hears_is_not_told_over_and_over(stage: Stage) ->
         own = status_writer(server, stage)
         own.group_changed("default/g", is_urgent=True)
         async with asyncio.timeout(30):
-            await own.flush(1e9)
+            await own.queue.flush(1e9)
 
     asyncio.run(run())
 
@@ -135,7 +135,7 @@ def test_what_the_leader_before_us_said_of_a_queue_is_taken_back(stage: Stage) -
     async def run() -> None:
         own = status_writer(server, stage)
         own.queues_changed()
-        await own.flush(10)
+        await own.queue.flush(10)
 
     asyncio.run(run())
 

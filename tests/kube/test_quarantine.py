@@ -539,7 +539,7 @@ def test_a_group_that_cannot_be_reported_does_not_end_the_leader(
     assert log == ["leads"]
     scheduler.loop.narrator.log_failures()  # at the end of the next cycle
     assert log == ["leads", "quarantined"]
-    assert scheduler.writers.status_writer.n_waiting == 2
+    assert scheduler.writers.status_writer.queue.n_waiting == 2
     assert stage.endure() == []
 
 

@@ -303,7 +303,7 @@ def test_a_deletion_is_told_on_the_pods_and_left_to_the_report_on_the_podgroup()
             edge.repair_executor.carry_out(each)
         await asyncio.wait_for(edge.repair_executor.drained(), 30)
         await asyncio.wait_for(edge.binder.drained(), 30)
-        await edge.status_writer.flush(30)
+        await edge.status_writer.queue.flush(30)
 
     asyncio.run(run())
 

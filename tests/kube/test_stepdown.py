@@ -258,8 +258,8 @@ def test_what_was_not_told_is_left_to_others() -> None:
         status_writer = status_writer_of(stage, Silent(), lambda: stage.now)
         status_writer.group_changed("default/g", is_urgent=True)
         status_writer.queues_changed()
-        assert status_writer.n_waiting == 2
+        assert status_writer.queue.n_waiting == 2
         status_writer.forget()
-        return status_writer.n_waiting
+        return status_writer.queue.n_waiting
 
     assert asyncio.run(story()) == 0

@@ -9,8 +9,9 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import PodFaultsReported, PodsRefused, PodsRun
 from ringleaf.framework.instruction import Delete, Report
 from ringleaf.kube.objects import Pod
+from ringleaf.kube.podgroup_status import status_of
 from ringleaf.kube.unstarted import refusal_of, runs
-from tests.kube.stage import Stage, scheduler_of, status_writer_of
+from tests.kube.stage import Stage, scheduler_of
 
 WORDS = "Allocate failed due to no device, which is unexpected"
 
@@ -227,9 +228,8 @@ def test_a_gang_whose_pods_were_all_refused_has_not_ended() -> None:
     refuse(stage, "g-0")
     refuse(stage, "g-1")
     stage.cycle()
-    status_writer = status_writer_of(stage, None, lambda: stage.now)
 
-    status = status_writer._status(stage.cache.gangs["default/g"])  # noqa: SLF001
+    status = status_of(stage.cache.gangs["default/g"])
 
     assert (status["phase"], status["failed"]) == ("Pending", 0)
 

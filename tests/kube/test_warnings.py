@@ -172,7 +172,7 @@ def test_d40_a_warning_is_an_event_and_said_once() -> None:
             status_writer.warns("pod default/lone", ["one", "two"])
             status_writer.warns("pod default/lone", [])
             status_writer.warns("default/gone", ["nobody is there"])
-        await status_writer.flush(5.0)
+        await status_writer.queue.flush(5.0)
 
     asyncio.run(run())
     assert server.events == [

@@ -135,4 +135,4 @@ def test_a_message_that_cannot_be_written_stops_no_other(
         stage.wait(is_told, "the phase of the other")
 
     scheduler = beside.run(story)
-    assert scheduler.writers.status_writer.failed > 0
+    assert scheduler.writers.status_writer.queue.counts.failed > 0

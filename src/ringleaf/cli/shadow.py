@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from ringleaf.config.conf import Conf
     from ringleaf.kube.api import Api
-    from ringleaf.kube.shadow import Say, ShadowLoop
+    from ringleaf.kube.service import Say
+    from ringleaf.kube.shadow import ShadowLoop
 
 PAGE: Final = "/shadow"
 """Where a shadow answers."""

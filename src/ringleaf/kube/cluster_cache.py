@@ -81,7 +81,9 @@ class ClusterCache:
         self.node_store = NodeStore(state, self.reports, self.node_pods, isolation)
         claims, budgets = ClaimStore(state), Budgets()
         reader = JobReader(state, isolation, claims, budgets, canary)
-        self.gang_events = GangEvents(state, reader, self.handover, isolation)
+        self.gang_events = GangEvents(
+            state, reader, self.handover, self.checkpoints, isolation
+        )
         priorities = PriorityStore(state)
         pods = PodStore(state, self.node_pods, self.labels, claims, isolation)
         gangs = GangStore(state, self.checkpoints, isolation)

@@ -290,10 +290,11 @@ class SchedulerSample:
         attempts = of.metrics.attempts | Counter(error=binder.n_failed)
         for result in VERDICTS:
             put("volcano_schedule_attempts_total", attempts[result], result)
-        put("ringleaf_messages_total", status_writer.sent, "sent")
-        put("ringleaf_messages_total", status_writer.refused, "refused")
-        put("ringleaf_messages_total", status_writer.dropped, "dropped")
-        put("ringleaf_messages_waiting", status_writer.n_waiting)
+        counts = status_writer.queue.counts
+        put("ringleaf_messages_total", counts.sent, "sent")
+        put("ringleaf_messages_total", counts.refused, "refused")
+        put("ringleaf_messages_total", counts.dropped, "dropped")
+        put("ringleaf_messages_waiting", status_writer.queue.n_waiting)
         put("ringleaf_half_bound_gangs", len(of.loop.gangs.half_bound))
         reservations = of.decider.engine.cycle.reservations
         kept_idle = reservations.idle.kept(of.now())

@@ -15,7 +15,7 @@ from ringleaf.engine.event import (
     PodsRefused,
     PodsRun,
 )
-from ringleaf.framework.job_state import NO_NAMES, with_pods
+from ringleaf.framework.job_state import with_pods
 from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.gang_members import assign_numbers, is_held, lead_of
 from ringleaf.kube.gang_state import GangState, ReportedJob, set_status
@@ -34,6 +34,7 @@ from ringleaf.kube.recovery import (
     misread_of,
     words_of,
 )
+from ringleaf.kube.repair_checkpoints import RepairCheckpoints
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
@@ -46,6 +47,7 @@ class GangEvents:
         state: What the stores of the cache share.
         reader: Makes the jobs of gangs.
         handover: What the previous leader wrote.
+        checkpoints: What is remembered of repairs.
         isolation: Quarantines jobs that fail to be read.
 
     """
@@ -55,9 +57,11 @@ class GangEvents:
         state: CacheState,
         reader: JobReader,
         handover: Handover,
+        checkpoints: RepairCheckpoints,
         isolation: Isolation,
     ) -> None:
         self._state, self._reader, self._handover = state, reader, handover
+        self._checkpoints = checkpoints
         self._isolation, self._closed = isolation, isolation.closed
         self.not_ready: dict[str, None] = {}
         """Gangs of which pods wait for something else than room."""
@@ -148,7 +152,9 @@ class GangEvents:
             listed = tuple(known[n] for n in sorted(known))
             since = waiting_since(gang, job)
             yield JobArrived(job, listed, min(starts, default=None), since)
-            yield from self._handover.retries(gang, job)
+            for known_retries in self._handover.retries(gang, job):
+                self._checkpoints.set_retries(gang, known_retries.record)
+                yield known_retries
         reported.job, reported.placed = job, known
         self._note_misread(gang, pods)
         self._note_runs(gang)
@@ -211,8 +217,8 @@ class GangEvents:
             lets = job.moving is not None
         else:
             lets = fault_mode(job, self._state.conf).is_ours
-        if pods and not lets and gang.repair.deleting:
-            gang.repair = replace(gang.repair, deleting=NO_NAMES)
+        if pods and not lets:
+            self._checkpoints.drop_deletions(gang)
 
     def _note_misread(self, gang: GangState, pods: list[PodState]) -> None:
         """Note what is said of faults that means nothing, of jobs that are ours.

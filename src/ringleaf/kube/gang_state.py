@@ -52,18 +52,20 @@ class ReportedJob(Struct):
 
 
 class RepairState(Struct, frozen=True):
-    """What is known of the repair of a gang.
+    """What is known of the repair of a gang; ``RepairCheckpoints`` writes it.
 
     Args:
         record: What is remembered of it; the engine or the previous leader wrote it.
         deleting: Marks of the pods that the previous leader was about to delete.
         is_resumed: Whether those were deleted again.
+        own_deletions: Uids of the pods that this leader deletes for it.
 
     """
 
     record: Record | None = None
     deleting: frozenset[str] = NO_NAMES
     is_resumed: bool = False
+    own_deletions: frozenset[str] = NO_NAMES
 
 
 class BindingState(Struct, frozen=True):

@@ -1,10 +1,7 @@
 """The PodGroups of gangs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
-from ringleaf.framework.job_state import NO_NAMES
 from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.objects import PodGroup
@@ -33,16 +30,14 @@ class GangStore:
         """Store PodGroups that are new or changed."""
         self._isolation.store_each("PodGroup", podgroups, self._store)
 
-    def on_delete(self, gone: Iterable[Gone]) -> None:
+    def on_delete(self, gone: Sequence[Gone]) -> None:
         """Forget PodGroups that are gone."""
+        self._checkpoints.on_podgroups_deleted(gone)
         for each in gone:
             self._isolation.forget("PodGroup", each)
             gang = self._state.gangs.get(each.key)
             if gang is not None:
-                if gang.repair.record is not None:
-                    self._checkpoints.drop_later(each.key, each.uid)
                 gang.podgroup = None
-                gang.repair = replace(gang.repair, record=None, deleting=NO_NAMES)
                 self._state.deltas.gangs[gang.name] = None
             self._state.problems.forget("PodGroup", each.key)
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from ringleaf.engine.event import DeletionsKnown, Event, FaultsKnown, RepairKnown
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.jobs import uids_of
@@ -105,5 +103,4 @@ class Handover:
         used = max(0, job.recovery.retries - max(0, left.times))
         if used:
             record = Record(since=0.0, retries_used=used, is_over=True)
-            gang.repair = replace(gang.repair, record=record)
             yield RepairKnown(gang.name, record)

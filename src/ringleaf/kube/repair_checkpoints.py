@@ -1,7 +1,8 @@
-"""The records of repairs that were read, until the engine has heard of them.
+"""What is remembered of repairs: the only place that writes it into the cache.
 
 A record is a checkpoint: where the pods of a job were, and which of them are about to
-be deleted. The leader before wrote it; a leader writes its own down itself.
+be deleted. The leader before wrote it, and the engine hears of it; a leader writes its
+own down itself (``RepairExecutor``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +17,11 @@ from ringleaf.kube.cache_state import CacheState
 from ringleaf.kube.gang_state import GangState, RepairState
 from ringleaf.kube.isolation import Isolation
 from ringleaf.kube.objects import PodGroup
+from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import Culprit
 from ringleaf.kube.record_store import Stored
 from ringleaf.kube.recovery import MAX_RETRIES
+from ringleaf.kube.watch import Gone
 from ringleaf.model.fault import Record
 
 MOST_DELETED: Final = 4096
@@ -44,6 +47,52 @@ class RepairCheckpoints:
         self.old: list[Stored] = []
         self.orphaned: list[Stored] = []
 
+    # What a leader remembers.
+
+    def set(self, job: str, record: Record | None) -> None:
+        """What is remembered of the repair of *job*, which we write down ourselves."""
+        gang = self._state.gangs.get(job)
+        if gang is not None:
+            is_open = record is not None and not record.is_over
+            own = gang.repair.own_deletions if is_open else NO_NAMES
+            gang.repair = RepairState(
+                record, is_resumed=gang.repair.is_resumed, own_deletions=own
+            )
+
+    def set_retries(self, gang: GangState, record: Record) -> None:
+        """Retries of a gang without a repair were counted as used."""
+        gang.repair = replace(gang.repair, record=record)
+
+    def mark_deletions(self, gang: GangState, pods: Iterable[PodState]) -> None:
+        """Pods of a job are about to be deleted for its repair."""
+        if gang.podgroup is not None:
+            own = gang.repair.own_deletions | {pod.uid for pod in pods}
+            gang.repair = replace(gang.repair, own_deletions=own)
+
+    def mark_resumed(self, gang: GangState) -> None:
+        """What the previous leader was about to delete is deleted again."""
+        gang.repair = replace(gang.repair, is_resumed=True)
+
+    def drop_deletions(self, gang: GangState) -> None:
+        """What the previous leader was about to delete stays."""
+        if gang.repair.deleting:
+            gang.repair = replace(gang.repair, deleting=NO_NAMES)
+
+    def drop_own_deletions(self) -> None:
+        """Others lead: what is deleted is theirs to say."""
+        for gang in self._state.gangs.values():
+            if gang.repair.own_deletions:
+                gang.repair = replace(gang.repair, own_deletions=NO_NAMES)
+
+    def on_podgroups_deleted(self, gone: Iterable[Gone]) -> None:
+        """PodGroups are gone, and the repairs of their gangs with them."""
+        for each in gone:
+            gang = self._state.gangs.get(each.key)
+            if gang is not None:
+                if gang.repair.record is not None:
+                    self.orphaned.append(Stored(gang.name, each.uid, ""))
+                gang.repair = replace(gang.repair, record=None, deleting=NO_NAMES)
+
     # Read by the repair executor.
 
     def take_old(self) -> list[Stored]:
@@ -55,16 +104,6 @@ class RepairCheckpoints:
         """Records whose PodGroup is gone; the leader removes them."""
         orphaned, self.orphaned = self.orphaned, []
         return orphaned
-
-    def drop_later(self, job: str, uid: str) -> None:
-        """The PodGroup of a job with a record is gone."""
-        self.orphaned.append(Stored(job, uid, ""))
-
-    def set(self, job: str, record: Record | None) -> None:
-        """What is remembered of the repair of *job*, which we write down ourselves."""
-        gang = self._state.gangs.get(job)
-        if gang is not None:
-            gang.repair = replace(gang.repair, record=record, deleting=NO_NAMES)
 
     # What was read.
 

@@ -13,8 +13,6 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -143,8 +141,6 @@ class RepairExecutor:
         self._ended = ended
         self._lines: dict[str, deque[_Step]] = {}
         """Job -> what is to be done for it, in this order."""
-        self._doomed: dict[str, set[str]] = {}
-        """Job that is being repaired -> uids of the pods that are deleted for that."""
         self._forbidden: set[str] = set()
         """Kinds of which we may not write on any object; that is said once."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -153,7 +149,6 @@ class RepairExecutor:
         """Do what is instructed, after what was instructed before for its job."""
         group = self._cache.gangs.get(each.job)
         if group is None:
-            self._doomed.pop(each.job, None)
             return
         match each:
             case PersistRepair():
@@ -181,7 +176,7 @@ class RepairExecutor:
         await drain(self._tasks)
         # A task that was cancelled before it began has not put its part in order.
         self._lines.clear()
-        self._doomed.clear()
+        self._cache.checkpoints.drop_own_deletions()
 
     async def drained(self) -> None:
         """Return when nothing is left to be done."""
@@ -190,8 +185,6 @@ class RepairExecutor:
     def _remember(self, group: GangState, record: Record | None) -> None:
         if group.podgroup is None:
             return  # a pod alone, or the PodGroup was deleted
-        if record is None or record.is_over:
-            self._doomed.pop(group.name, None)
         self._cache.checkpoints.set(group.name, record)
         self._then(group.name, _Note(group, group.podgroup, record))
 
@@ -238,7 +231,7 @@ class RepairExecutor:
             or group.status.outside_canary
         ):
             return
-        group.repair = replace(group.repair, is_resumed=True)
+        self._cache.checkpoints.mark_resumed(group)
         force = fault_mode(group.reported.job, self._cache.conf) is FaultMode.FORCE
         record = group.repair.record
         if record is not None and record.moved_for:
@@ -249,7 +242,7 @@ class RepairExecutor:
             return
         self._say("delete", job=group.name, pods=len(pods), why=BEGUN)
         for pod in pods:
-            self._doom(group, [pod], force=force or self._is_lost(pod))
+            self._delete_marked(group, [pod], force=force or self._is_lost(pod))
 
     def _is_lost(self, pod: PodState) -> bool:
         """Whether no kubelet can end a pod: its node is gone or down."""
@@ -268,21 +261,19 @@ class RepairExecutor:
         for pod in pods[:MOST_TOLD]:
             self._status_writer.on_pod(pod, "Faulty", each.why)
         self._book.rescheduled(group, each.cause)
-        self._doom(group, pods, force=each.force)
+        self._delete_marked(group, pods, force=each.force)
 
-    def _doom(self, group: GangState, pods: list[PodState], *, force: bool) -> None:
+    def _delete_marked(
+        self, group: GangState, pods: list[PodState], *, force: bool
+    ) -> None:
         """Delete pods; what is written before that says that they are about to be."""
-        self._mark_doomed(group, pods)
+        self._cache.checkpoints.mark_deletions(group, pods)
         self._then(group.name, _Deletion(pods, force))
 
     def evict(self, group: GangState, pods: list[PodState], why: str) -> None:
         """Evict the pods of a job that is moved, once its new place is written down."""
-        self._mark_doomed(group, pods)
+        self._cache.checkpoints.mark_deletions(group, pods)
         self._then(group.name, _Eviction(pods, why))
-
-    def _mark_doomed(self, group: GangState, pods: list[PodState]) -> None:
-        if group.podgroup is not None:
-            self._doomed.setdefault(group.name, set()).update(pod.uid for pod in pods)
 
     def _point(self, group: GangState, each: ReportFaultyPods) -> None:
         """Mark faulty pods, and unmark pods that have recovered.
@@ -407,7 +398,7 @@ class RepairExecutor:
         if note.record is None:
             return None
         group = note.group
-        doomed = sorted(self._doomed.get(group.name, set()) & group.pods.keys())
+        doomed = sorted(group.repair.own_deletions & group.pods.keys())
         most = records.MOST_BYTES
         text = records.write(note.record, most, doomed, min(self._cache.schedulers))
         if note.record.placements and not records.has_places(text):

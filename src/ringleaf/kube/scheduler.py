@@ -257,7 +257,7 @@ class Scheduler(KubeService):
             await self.leadership.watch_lease()
             for number, reflector in enumerate(self._reflectors):
                 self.start(reflector.run, f"{reflector.path} {number}")
-            self.start(self.writers.status_writer.run, "status_writer")
+            self.start(self.writers.status_writer.queue.run, "status_writer")
             await self._synced()
             await self.read_leader_state()
             await self.loop.cycle()
@@ -302,7 +302,7 @@ class Scheduler(KubeService):
                 timeout_s = QUICK_S if elector is not None else FLUSH_S
                 if self.leads:
                     await writers.state.flush(timeout_s)
-                await writers.status_writer.flush(timeout_s)
+                await writers.status_writer.queue.flush(timeout_s)
         if elector is not None and "leader" in self._tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CATCH_UP_S):
@@ -311,7 +311,7 @@ class Scheduler(KubeService):
             await self.leadership.release(self._is_sure)
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_S):
-                    await writers.status_writer.flush(FLUSH_S)
+                    await writers.status_writer.queue.flush(FLUSH_S)
 
     def _is_sure(self) -> bool:
         """Whether the watch has shown every pod where we sent it."""
@@ -380,4 +380,4 @@ class Scheduler(KubeService):
         await asyncio.gather(*filter(None, tasks), return_exceptions=True)
         if led:
             await contain("decisions", self.loop.forget_decisions)
-        self.start(writers.status_writer.run, "status_writer")
+        self.start(writers.status_writer.queue.run, "status_writer")

@@ -35,6 +35,9 @@ class KubeService:
 
     """
 
+    part_ended = "a part ended"
+    """What is logged of a part that ends by itself."""
+
     def __init__(self, say: Say, clock: Callable[[], float] | None = None) -> None:
         self._say = say
         self._clock = clock or steady_clock()
@@ -150,5 +153,5 @@ class KubeService:
             del self._tasks[task.get_name()]
         if not task.cancelled() and task.exception() is not None:
             self.failure = task.exception()
-            self._say("a part ended", part=task.get_name(), why=self.failure)
+            self._say(self.part_ended, part=task.get_name(), why=self.failure)
             self.stop()

@@ -47,6 +47,7 @@ from ringleaf.kube.objects import Pod
 from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.quarantine import told, trace_of
 from ringleaf.kube.reflectors import reflectors
+from ringleaf.kube.service import KubeService, Say
 from ringleaf.kube.shadow_results import Finding, ShadowResults, places
 from ringleaf.kube.watch import Gone
 from ringleaf.model.mask import chips_of
@@ -60,7 +61,6 @@ TICK_COST_S: Final = 0.05
 """How long that may take at a time; the others have their turn later."""
 STUCK_S: Final = 60.0
 """Reading that takes longer is no sign of life."""
-Say = Callable[..., None]
 
 
 class ShadowConf(Struct, frozen=True):
@@ -478,7 +478,7 @@ def _chips_text(pod: Pod) -> str | None:
     return None
 
 
-class ShadowLoop:
+class ShadowLoop(KubeService):
     """A shadow beside a cluster: it looks, and tells what it finds.
 
     Args:
@@ -496,15 +496,10 @@ class ShadowLoop:
         say: Say,
         found: Callable[[Finding], None] = lambda _finding: None,
     ) -> None:
-        self._say, self._tell = say, found
-        self._epoch = time.time() - time.monotonic()
+        super().__init__(say)
+        self._tell = found
         self.shadow = Shadow(options, self.now, self._found)
-        self._wake, self._stop = asyncio.Event(), asyncio.Event()
         self._last = self.now()
-        self.failure: BaseException | None = None
-        """Why a part of it ended that should not have."""
-        self.refused_conf = ""
-        """What is wrong with a newer configuration; the last good one counts."""
         self._reflectors = list(
             reflectors(
                 api,
@@ -514,24 +509,11 @@ class ShadowLoop:
             )
         )
 
-    def now(self) -> float:
-        """Seconds since 1970; it never goes backwards."""
-        return self._epoch + time.monotonic()
-
-    def stop(self) -> None:
-        """End soon."""
-        self._stop.set()
-        self._wake.set()
-
     def reconfigure(self, conf: Conf) -> None:
         """Judge by *conf* from now on."""
         self.refused_conf = ""
         self.shadow.cache.reconfigure(conf.quiet)
         self._wake.set()
-
-    def refuse_conf(self, why: str) -> None:
-        """A newer configuration is bad; the last good one counts."""
-        self.refused_conf = why
 
     def page(self) -> bytes:
         """What it has found, as JSON."""
@@ -540,32 +522,21 @@ class ShadowLoop:
     def live(self) -> tuple[bool, dict[str, str]]:
         """Whether it does its work."""
         silent = self.now() - self._last
-        return silent < STUCK_S or not self._is_synced, {"read": f"{silent:.0f} s ago"}
+        return silent < STUCK_S or not self.is_synced, {"read": f"{silent:.0f} s ago"}
 
     def ready(self) -> tuple[bool, dict[str, str]]:
         """Whether it may be relied on."""
-        missing = [r.path for r in self._reflectors if not r.synced]
-        told = dict.fromkeys(missing, "not listed yet")
-        if self.refused_conf:
-            told["configuration"] = self.refused_conf
-        told["role"] = "shadow"
-        return not missing and not self._stop.is_set(), told
-
-    @property
-    def _is_synced(self) -> bool:
-        return all(reflector.synced for reflector in self._reflectors)
+        return self._is_ready("shadow")
 
     async def run(self) -> None:
         """Look until asked to stop."""
-        loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(r.run(), name=r.path) for r in self._reflectors]
-        for task in tasks:
-            task.add_done_callback(self._task_ended)
+        for number, reflector in enumerate(self._reflectors):
+            self._start(reflector.run(), f"{reflector.path} {number}")
         try:
-            while not (self._is_synced or self._stop.is_set()):
+            while not (self.is_synced or self._stop.is_set()):
                 await self._wake.wait()
                 self._wake.clear()
-            if self._is_synced:
+            if self.is_synced:
                 self.shadow.begin()
                 cache = self.shadow.cache
                 self._say("synced", nodes=cache.n_nodes, pods=len(cache.pods))
@@ -574,9 +545,7 @@ class ShadowLoop:
                 self._advance()
                 await self._sleep()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._end_parts([*self._tasks])
         self._say("stopped", jobs=self.shadow.findings.verdicts.total())
 
     def _advance(self) -> None:
@@ -596,13 +565,6 @@ class ShadowLoop:
             async with asyncio.timeout(wait):
                 await self._wake.wait()
         self._wake.clear()
-
-    def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        """A part that ends by itself is a bug: say so, and end."""
-        if not task.cancelled() and task.exception() is not None:
-            self.failure = task.exception()
-            self._say("a part ended", part=task.get_name(), why=self.failure)
-            self.stop()
 
     def _found(self, finding: Finding) -> None:
         self._say(

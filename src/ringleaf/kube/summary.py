@@ -13,7 +13,7 @@ import asyncio
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -45,7 +45,7 @@ from ringleaf.kube.rank_table import (
     digest,
     map_name,
 )
-from ringleaf.kube.service import Say
+from ringleaf.kube.service import KubeService, Say
 from ringleaf.kube.status_writer import VOLCANO
 from ringleaf.kube.watch import Gone, Reflector
 from ringleaf.model.topology import quoted
@@ -114,7 +114,7 @@ class Line(Struct, frozen=True):
     outcome: str
 
 
-class SummaryWriter:
+class SummaryWriter(KubeService):
     """Writes summaries while it leads.
 
     Args:
@@ -131,6 +131,8 @@ class SummaryWriter:
 
     """
 
+    part_ended = "a part of the writer ended"
+
     def __init__(
         self,
         api: Api,
@@ -144,10 +146,10 @@ class SummaryWriter:
         name: str = LEASE,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._api, self._say, self._elector = api, say, elector
+        super().__init__(say, clock)
+        self._api, self._elector = api, elector
         self._aside, self._led, self._keep_s, self._most = aside, led, keep_s, most
         self._name = name
-        self._clock = clock or _steady()
         self.job_index = JobIndex(self.now)
         self.map_store = ConfigMapStore(api, self._recall, self._spoiled, self._left)
         self.leads = False
@@ -155,34 +157,16 @@ class SummaryWriter:
         """Another leader, where that was not to be waited for."""
         self.in_vain = ""
         """What does not work, where that was not to be waited for."""
-        self.failure: BaseException | None = None
-        """Why a part of it ended that should not have."""
         self.seconds = Histogram(SLOW)
         """From a change of a job until its summary says so."""
-        self._wake, self._stop = asyncio.Event(), asyncio.Event()
         self._standings: defaultdict[str, Standing] = defaultdict(Standing)
         self._writing: set[str] = set()
-        self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._number = 0
         self._last_turn = self.now()
         self._told_topology = ""
         self._reflectors = list(self._watched())
 
-    def now(self) -> float:
-        """Seconds since 1970; it never goes backwards."""
-        return self._clock()
-
     # What people see.
-
-    @property
-    def reflectors(self) -> Sequence[Reflector[Any]]:
-        """The reflectors, one for each kind."""
-        return self._reflectors
-
-    @property
-    def is_synced(self) -> bool:
-        """Whether everything there was is known."""
-        return all(reflector.synced for reflector in self._reflectors)
 
     def lines(self) -> list[Line]:
         """All jobs that have a summary, or should, by name."""
@@ -207,21 +191,12 @@ class SummaryWriter:
 
     def ready(self) -> tuple[bool, dict[str, str]]:
         """Whether it may be relied on."""
-        elector = self._elector
-        lease = [] if elector is None else [elector.reflector]
-        missing = [r.path for r in (*lease, *self._reflectors) if not r.synced]
-        told = dict.fromkeys(missing, "not listed yet")
-        if elector is not None and elector.trouble:
-            told["lease"] = elector.trouble
-        told["role"] = "leader" if self.leads else "standby"
-        return not missing and not self._stop.is_set(), told
+        role, elector = "leader" if self.leads else "standby", self._elector
+        if elector is None:
+            return self._is_ready(role)
+        return self._is_ready(role, elector.reflector, lease_trouble=elector.trouble)
 
     # Its life.
-
-    def stop(self) -> None:
-        """End soon: what is being written is finished."""
-        self._stop.set()
-        self._wake.set()
 
     async def run(self, *, once: bool = False) -> None:
         """Write summaries until asked to stop; *once*, until all are as they should.
@@ -244,10 +219,7 @@ class SummaryWriter:
                     await self._until(lambda: self.leads)
             await self._finish()
         finally:
-            tasks = [*self._tasks.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._end_parts([*self._tasks])
 
     async def _look_around(self) -> None:
         """Begin to watch everything, and return when it is known."""
@@ -344,21 +316,6 @@ class SummaryWriter:
             if not self.leads:
                 self.job_index.rest()
         self._wake.set()
-
-    def _start(self, work: "asyncio._CoroutineLike[Any]", name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks[name] = task
-        task.add_done_callback(self._task_ended)
-
-    def _task_ended(self, task: "asyncio.Task[Any]") -> None:
-        """A part that ends by itself is a bug: say so, and end."""
-        if self._tasks.get(task.get_name()) is task and task.done():
-            del self._tasks[task.get_name()]
-        if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
-            self._say("a part of the writer ended", part=task.get_name(), why=error)
-            self.failure = error
-            self.stop()
 
     def _watched(self) -> Iterator[Reflector[Any]]:
         """A reflector for each kind that is looked at."""
@@ -768,12 +725,6 @@ class SummaryWriter:
         path = f"/api/v1/namespaces/{namespace}/events"
         with suppress(Unreachable):
             await self._api.call("POST", path, body, lane="tell", fenced=False)
-
-
-def _steady() -> Callable[[], float]:
-    """A clock of seconds since 1970 that goes on as evenly as the machine's."""
-    epoch = time.time() - time.monotonic()
-    return lambda: epoch + time.monotonic()
 
 
 def recall(standing: Standing, found: SummaryMap) -> None:
