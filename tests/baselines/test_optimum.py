@@ -10,7 +10,6 @@ from ringleaf.baselines.optimum import (
     Leaves,
     NotInstalled,
     Optimum,
-    WholeNodeGang,
     best_together,
     one_by_one,
 )
@@ -20,6 +19,7 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.engine.event import JobArrived
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Schema
+from ringleaf.simulator.gang_model import WholeNodeGang
 from tests.baselines.stage import A2, Stage, started, under_leaves
 
 

@@ -15,15 +15,11 @@ from ringleaf.model.job_labels import Schema
 from ringleaf.policies.products import PRODUCTS
 from ringleaf.simulator.bounds import makespan_bound
 from ringleaf.simulator.clock import play
+from ringleaf.simulator.gang_model import LeafCapacity
 from ringleaf.simulator.metrics import RunMetrics
 from ringleaf.simulator.metrics.regret import Regret
 from ringleaf.simulator.metrics.wiring import most_in_pods
-from ringleaf.simulator.optimum import (
-    LeafCapacity,
-    TimedGang,
-    best_order,
-    best_placement,
-)
+from ringleaf.simulator.optimum import TimedGang, best_order, best_placement
 from ringleaf.simulator.trial import JobSpec, Site, Trial, Workload
 from tests.simulator.stage import Stage, nodes, spec
 

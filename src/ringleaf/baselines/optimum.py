@@ -43,6 +43,8 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType
 from ringleaf.policies.fit import Request, request_of
 from ringleaf.policies.switches import LeafSlice, LeafTable
+from ringleaf.simulator.gang_model import GangModel, LeafCapacity, WholeNodeGang
+from ringleaf.simulator.relaxation import largest_sum
 
 WINDOW: Final = 60
 """Jobs that are decided together."""
@@ -56,13 +58,6 @@ LIMIT_SPANS: Final = 0.1
 
 class NotInstalled(ValueError):  # noqa: N818 - what is missing
     """An extra of the package is needed."""
-
-
-class WholeNodeGang(Struct, frozen=True):
-    """A job of whole nodes: how many, and whether it must stay under one leaf."""
-
-    nodes: int
-    inside: bool
 
 
 class Leaves(Struct, frozen=True):
@@ -125,123 +120,38 @@ def greedy(leaves: Leaves, gangs: Sequence[WholeNodeGang]) -> Solution:
     return max(as_they_come, largest_first, key=lambda each: each.nodes)
 
 
-def most_of(gangs: Sequence[WholeNodeGang], room: int) -> int:
-    """The most nodes that some of the jobs make up, without more than there are.
-
-    >>> most_of([WholeNodeGang(4, inside=False), WholeNodeGang(4, inside=False)], 7)
-    4
-    """
-    sums = 1
-    for gang in gangs:
-        sums |= sums << gang.nodes
-    return (sums & ((1 << room + 1) - 1)).bit_length() - 1
-
-
 def best_together(leaves: Leaves, gangs: Sequence[WholeNodeGang]) -> list[Taken | None]:
     """Where jobs go that together take the most nodes, then cross the fewest leaves.
 
     The solver need not be asked where jobs one by one take all that any could.
     """
-    known, bound = greedy(leaves, gangs), most_of(gangs, int(leaves.free.sum()))
+    known = greedy(leaves, gangs)
+    bound = largest_sum((gang.nodes for gang in gangs), int(leaves.free.sum()))
     if known.nodes == bound:
         return known.taken
-    model = Model(leaves, gangs, bound)
-    model.begin_with(known)
-    most = model.solved(maximize=model.nodes, limit=LIMIT)
+    ground = LeafCapacity(tuple(leaves.free.tolist()), tuple(map(int, leaves.crossed)))
+    model = GangModel(ground, gangs, bound=bound)
+    most = _solved(model, known, model.nodes, LIMIT)
     if most is None or most.nodes <= known.nodes:
         return known.taken
-    model.keep(most)
-    return (model.solved(maximize=-model.spans, limit=LIMIT_SPANS) or most).taken
+    model.cp.add(model.nodes >= most.nodes)
+    return (_solved(model, most, -model.spans, LIMIT_SPANS) or most).taken
 
 
-class Model:
-    """The jobs of a window and the leaves, as the solver sees them."""
-
-    def __init__(
-        self, leaves: Leaves, gangs: Sequence[WholeNodeGang], bound: int
-    ) -> None:
-        from ortools.sat.python import cp_model  # noqa: PLC0415 - an extra
-
-        self._cp: Any = cp_model
-        self._model: Any = cp_model.CpModel()
-        self._plans = [_Plan(self._model, leaves, gang) for gang in gangs]
-        for leaf in np.flatnonzero(leaves.free).tolist():
-            here = [plan.nodes_under(leaf) for plan in self._plans]
-            self._model.add(sum(here) <= leaves.free.item(leaf))
-            crossing = [p.crosses[leaf] for p in self._plans if leaf in p.crosses]
-            self._model.add_at_most_one(crossing)
-        self.nodes: Any = sum(plan.nodes for plan in self._plans)
-        self.spans: Any = sum(plan.spans for plan in self._plans)
-        self._model.add(self.nodes <= bound)
-
-    def begin_with(self, known: Solution) -> None:
-        """What is *known* is a beginning."""
-        self._model.clear_hints()
-        for plan, taken in zip(self._plans, known.taken, strict=True):
-            plan.hint(self._model, taken or [])
-
-    def keep(self, found: Solution) -> None:
-        """As many nodes as were *found*, from now on, and that as a beginning."""
-        self._model.add(self.nodes >= found.nodes)
-        self.begin_with(found)
-
-    def solved(self, *, maximize: Any, limit: float) -> Solution | None:  # noqa: ANN401
-        """The best that is found within *limit*; None if nothing is."""
-        self._model.maximize(maximize)
-        solver = self._cp.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = limit
-        status = solver.solve(self._model)
-        if status not in {self._cp.OPTIMAL, self._cp.FEASIBLE}:
-            return None
-        return Solution.of([plan.taken(solver) for plan in self._plans])
-
-
-class _Plan:
-    """The variables of one job: under which leaf it is, or how much under which."""
-
-    def __init__(self, model: Any, leaves: Leaves, gang: WholeNodeGang) -> None:  # noqa: ANN401
-        n = self._n = gang.nodes
-        self._inside: dict[int, Any] = {}
-        self.crosses: dict[int, Any] = {}
-        self._parts: dict[int, Any] = {}
-        for leaf in np.flatnonzero(leaves.free).tolist():
-            free = leaves.free.item(leaf)
-            if free >= n:
-                self._inside[leaf] = model.new_bool_var("")
-            if not (leaves.crossed.item(leaf) or gang.inside or n == 1):
-                uses = self.crosses[leaf] = model.new_bool_var("")
-                part = self._parts[leaf] = model.new_int_var(0, min(n - 1, free), "")
-                model.add(part >= uses)
-                model.add(part <= min(n - 1, free) * uses)
-        self._over = model.new_bool_var("")
-        model.add(sum(self._parts.values()) == n * self._over)
-        model.add_at_most_one([*self._inside.values(), self._over])
-        self.nodes: Any = n * (sum(self._inside.values()) + self._over)
-        self.spans: Any = sum(self.crosses.values())
-
-    def nodes_under(self, leaf: int) -> Any:  # noqa: ANN401 - an expression
-        """How many nodes it takes under *leaf*."""
-        return self._n * self._inside.get(leaf, 0) + self._parts.get(leaf, 0)
-
-    def hint(self, model: Any, taken: Taken) -> None:  # noqa: ANN401
-        """Begin with what was *taken*."""
-        counts = dict(taken)
-        over = len(taken) > 1
-        for leaf, on in self._inside.items():
-            model.add_hint(on, not over and leaf in counts)
-        for leaf, uses in self.crosses.items():
-            model.add_hint(uses, over and leaf in counts)
-            model.add_hint(self._parts[leaf], counts.get(leaf, 0) if over else 0)
-        model.add_hint(self._over, over)
-
-    def taken(self, solver: Any) -> Taken | None:  # noqa: ANN401
-        """What the solver gave it."""
-        for leaf, on in self._inside.items():
-            if solver.value(on):
-                return [(leaf, self._n)]
-        parts = {leaf: int(solver.value(part)) for leaf, part in self._parts.items()}
-        return [(leaf, count) for leaf, count in parts.items() if count] or None
+def _solved(
+    model: GangModel,
+    known: Solution,
+    maximize: Any,  # noqa: ANN401 - an expression
+    limit: float,
+) -> Solution | None:
+    """The best that is found within *limit*, from what is *known*."""
+    model.cp.clear_hints()
+    for plan, taken in zip(model.plans, known.taken, strict=True):
+        plan.hint(model.cp, taken or [])
+    solver = model.solved(maximize=maximize, limit=limit)
+    if solver is None:
+        return None
+    return Solution.of([plan.taken(solver) for plan in model.plans])
 
 
 class Optimum:

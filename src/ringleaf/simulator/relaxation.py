@@ -16,17 +16,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ringleaf.simulator.optimum import LeafCapacity
+from ringleaf.simulator.gang_model import LeafCapacity, WholeNodeGang
 
 EXACT: Final = 1e-6
 """What the solver's numbers may be off by."""
-
-
-class Ask(Struct, frozen=True):
-    """A gang of whole nodes, and whether it must stay under one leaf."""
-
-    nodes: int
-    inside: bool = False
 
 
 class _Leaves(Struct, frozen=True):
@@ -37,15 +30,10 @@ class _Leaves(Struct, frozen=True):
     n: int
 
 
-def asks_of(ground: LeafCapacity, gangs: Iterable[int]) -> list[Ask]:
-    """Gangs of so many nodes; small ones stay under one leaf, as *ground* says."""
-    return [Ask(nodes, nodes < ground.inside) for nodes in gangs]
-
-
-def most_by_capacity(ground: LeafCapacity, asks: Iterable[Ask]) -> int:
+def most_by_capacity(ground: LeafCapacity, asks: Iterable[WholeNodeGang]) -> int:
     """The most nodes that some of the gangs make up, wherever nodes are free.
 
-    >>> most_by_capacity(LeafCapacity((4, 3)), [Ask(4), Ask(4)])
+    >>> most_by_capacity(LeafCapacity((4, 3)), [WholeNodeGang(4), WholeNodeGang(4)])
     4
     """
     return largest_sum((ask.nodes for ask in asks), sum(ground.free))
@@ -64,13 +52,13 @@ def largest_sum(sizes: Iterable[int], room: int) -> int:
 
 
 def most_by_rule(
-    ground: LeafCapacity, asks: Sequence[Ask], loose: float = 0.0
+    ground: LeafCapacity, asks: Sequence[WholeNodeGang], loose: float = 0.0
 ) -> float:
     """More nodes than this no choice of gangs takes under the rule for leaves.
 
     *loose* nodes' worth of smaller jobs may stand anywhere besides.
 
-    >>> three = [Ask(2, inside=True)] * 3
+    >>> three = [WholeNodeGang(2, inside=True)] * 3
     >>> ground = LeafCapacity((3, 3))
     >>> most_by_rule(ground, three), most_by_capacity(ground, three)
     (4.0, 6)
@@ -82,7 +70,9 @@ def most_by_rule(
 class _Program:
     """The linear program: how many gangs of each sort stand where."""
 
-    def __init__(self, ground: LeafCapacity, asks: Counter[Ask], loose: float) -> None:
+    def __init__(
+        self, ground: LeafCapacity, asks: Counter[WholeNodeGang], loose: float
+    ) -> None:
         solvers: Any = import_module("ortools.linear_solver.pywraplp")  # an extra
         self._lp = solvers.Solver.CreateSolver("GLOP")
         every = range(len(ground.free))
@@ -118,7 +108,7 @@ class _Program:
             self._taken[at] += part
         return sum(parts)
 
-    def _add(self, ask: Ask, n: int) -> Any:  # noqa: ANN401 - an expression
+    def _add(self, ask: WholeNodeGang, n: int) -> Any:  # noqa: ANN401 - an expression
         """Gangs of one sort that are placed: under one leaf, or across several."""
         nodes, inside, across = ask.nodes, [], self._some(0 if ask.inside else n)
         parts, uses = [], []

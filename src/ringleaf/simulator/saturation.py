@@ -21,10 +21,10 @@ from ringleaf.model.job import Job
 from ringleaf.model.placement import JobType, Placement
 from ringleaf.model.settings import Settings
 from ringleaf.simulator.bounds import WARM_UP, chips_at_least
+from ringleaf.simulator.gang_model import LeafCapacity, WholeNodeGang
 from ringleaf.simulator.job_run import chips_of_job
 from ringleaf.simulator.metrics.leaves import cap_of
-from ringleaf.simulator.optimum import LeafCapacity
-from ringleaf.simulator.relaxation import Ask, largest_sum, most_by_rule
+from ringleaf.simulator.relaxation import largest_sum, most_by_rule
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Site
 
 DEMAND: Final = 1.3
@@ -188,7 +188,7 @@ def _most_chips(
     for job in jobs:
         if job.chips == size and not job.roles:
             inside = job.job_type is JobType.PADDING
-            asks.append(Ask(job.min_chip_pods, inside and not shared))
+            asks.append(WholeNodeGang(job.min_chip_pods, inside and not shared))
             loose += (job.replicas - job.min_chip_pods) * size
         else:
             loose += chips_of_job(job)

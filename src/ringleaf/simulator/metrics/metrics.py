@@ -20,6 +20,7 @@ from ringleaf.framework.instruction import (
 from ringleaf.model.job import Job
 from ringleaf.model.mask import full_mask, mask_of
 from ringleaf.model.placement import Placement
+from ringleaf.simulator.gang_model import LeafCapacity
 from ringleaf.simulator.metrics.chip_usage import ChipUsage
 from ringleaf.simulator.metrics.faults import HOUR_S, FaultMeasures
 from ringleaf.simulator.metrics.job_record import JobRecord
@@ -30,7 +31,7 @@ from ringleaf.simulator.metrics.tally import Areas, Floats, share
 from ringleaf.simulator.metrics.wait_causes import WAIT_CAUSES, WaitCauses, shares
 from ringleaf.simulator.metrics.waits import Waits
 from ringleaf.simulator.metrics.wiring import Mix, most_in_pods, typical_mixes
-from ringleaf.simulator.optimum import LeafCapacity, best_placement
+from ringleaf.simulator.optimum import best_placement
 from ringleaf.simulator.trial import JobSpec, SchedulingEngine, Trial
 from ringleaf.simulator.uplinks import COMMUNICATION, WORST_COMMUNICATION, Uplinks
 
