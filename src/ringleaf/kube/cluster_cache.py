@@ -281,7 +281,12 @@ class ClusterCache:
             gang = gangs.get(name)
             if gang is None:
                 continue
-            if self.labels.must_wait(gang):
+            try:
+                must_wait = self.labels.must_wait(gang)
+            except Exception as error:  # noqa: BLE001 - one bad job stops no other
+                must_wait = False
+                self.isolation.quarantine_job(gang, error)
+            if must_wait:
                 deltas.gangs[name] = None
                 continue
             deltas.statuses[name] = None
