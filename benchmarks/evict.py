@@ -106,7 +106,7 @@ class Player:
         said = []
         for batch in batches(events):
             said += self._call([*batch, *self._plain(plain)], now)
-        while self._engine.is_cut_short:
+        while self._engine.has_more:
             said += self._call(self._plain(plain), now)
         return said
 

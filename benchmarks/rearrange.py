@@ -204,7 +204,7 @@ def planned(load: float, seed: int) -> tuple[float, MovePlan | NoMoves]:
     assert not job_state.placements, "the gang fits as the cluster is"
     gc.collect()
     begun = perf_counter()
-    found = propose(engine.cycle, job_state, 1000)
+    found = propose(engine.context, job_state, 1000)
     took = perf_counter() - begun
     return took, found
 

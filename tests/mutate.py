@@ -53,7 +53,7 @@ ONLY = {
         "EVEN_UP_TO_14",
         "_ROWS",
     },
-    "ringleaf.model.decision": {"Reason", "REASON_WORDS"},
+    "ringleaf.model.decision": {"Reason"},
     "ringleaf.policies.words": {"SAME_EVERYWHERE"},
     "ringleaf.simulator.running_jobs": {
         "CROSSED_BY",

@@ -167,10 +167,10 @@ def test_a_cycle_that_is_cut_short_tries_rejected_jobs_in_the_next() -> None:
     story = crowd()
     events = [JobArrived(job(name, 4)) for name in ("one", "two")]
 
-    first = story.engine.handle_all(events, 1, most=1)
+    first = story.engine.handle_all(events, 1, max_binds=1)
     assert [each.job for each in first if isinstance(each, Bind)] == ["one"]
-    assert story.engine.is_cut_short
-    second = story.engine.handle_all([], 1, most=1)
+    assert story.engine.has_more
+    second = story.engine.handle_all([], 1, max_binds=1)
     assert [each.job for each in second if isinstance(each, Bind)] == ["two"]
 
 
@@ -254,8 +254,8 @@ def test_of_one_request_the_first_job_that_ends_in_time_is_admitted() -> None:
     assert [each for each in said if each.startswith("bind")] == [
         "bind short-1: 0 on a 4567"
     ]
-    unadmitted = story.engine.cycle.pending.unadmitted
-    assert unadmitted.class_of("slow") is unadmitted.class_of("short-2")
+    unadmitted = story.engine.context.pending.unadmitted
+    assert unadmitted.by_job["slow"] is unadmitted.by_job["short-2"]
     said = story.hears(JobGone("short-1"), now=320)
     assert "bind short-2: 0 on a 4567" in said
     story.hears(JobGone("short-2"), now=330)
@@ -279,9 +279,9 @@ def test_rejected_jobs_are_tried_although_the_cycle_was_cut_short() -> None:
     story.hears(*(JobGone(f"gone-{name}") for name in "abc"))
     jobs = job("one", 2), job("two", 1), job("whole", 8), job("four", 4)
 
-    bound = [*story.engine.handle_all([*map(JobArrived, jobs)], 1, most=1)]
-    while story.engine.is_cut_short:
-        bound += story.engine.handle_all([], 1, most=1)
+    bound = [*story.engine.handle_all([*map(JobArrived, jobs)], 1, max_binds=1)]
+    while story.engine.has_more:
+        bound += story.engine.handle_all([], 1, max_binds=1)
 
     assert [b.job for b in bound if isinstance(b, Bind)] == ["one", "two", "four"]
 
@@ -294,9 +294,9 @@ def test_victims_are_looked_for_although_the_cycle_was_cut_short() -> None:
     high = job("high", 8, queue="p", priority=5)
     jobs = high, job("one", 1, queue="p"), job("two", 2, queue="p")
 
-    said = [*story.engine.handle_all([*map(JobArrived, jobs)], 100, most=1)]
-    while story.engine.is_cut_short:
-        said += story.engine.handle_all([], 100, most=1)
+    said = [*story.engine.handle_all([*map(JobArrived, jobs)], 100, max_binds=1)]
+    while story.engine.has_more:
+        said += story.engine.handle_all([], 100, max_binds=1)
 
     assert [each.by for each in said if isinstance(each, Evict)] == ["high"]
 
@@ -456,8 +456,8 @@ def test_a_call_tries_a_few_rejected_jobs_and_the_next_call_the_others(
     arrivals = [JobArrived(job(f"j{i}", 4, demand=ask)) for i, ask in enumerate(asks)]
 
     story.hears(*arrivals, most=64)
-    assert story.engine.is_cut_short
-    while story.engine.is_cut_short:
+    assert story.engine.has_more
+    while story.engine.has_more:
         story.hears(most=64)
 
     phases = [story.phase(f"j{i}") for i in range(4)]

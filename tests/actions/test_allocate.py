@@ -197,7 +197,7 @@ def test_a_job_is_tried_again_only_when_something_is_free_that_was_not() -> None
     story = Story("A", conf=conf("allocate", (("gang",),)))
     story.arrives(job("old", 4, 2))
     story.arrives(job("j", 8), now=1)
-    waiting = story.engine.cycle.pending.waiting
+    waiting = story.engine.context.pending.admitted
     assert not waiting.queues
 
     story.arrives(job("k", 3, queue="default"), now=2)
@@ -209,12 +209,12 @@ def test_a_job_is_tried_again_only_when_something_is_free_that_was_not() -> None
 def test_a_line_can_be_tried_alone() -> None:
     story = Story("a", conf=conf("allocate"))
     story.arrives(job("runs"), job("waits"))
-    cycle = story.engine.cycle
-    line = cycle.pending.waiting.class_of("waits")
+    ctx = story.engine.context
+    line = ctx.pending.admitted.by_job["waits"]
 
-    assert attempt(cycle, line) is False
+    assert attempt(ctx, line, {}) is False
     story.hears(JobGone("runs"))
-    assert "waits" not in cycle.pending.waiting
+    assert "waits" not in ctx.pending.admitted
 
 
 def test_all_nodes_are_considered_and_ties_go_by_name() -> None:
@@ -259,7 +259,7 @@ def test_a_started_job_is_running() -> None:
 
     assert story.phase("j") is Phase.RUNNING
     assert story.engine.view.job_states["j"].started == 4
-    assert story.engine.view.accounts["default"].inqueue.get(NPU, 0) == 0
+    assert story.engine.view.queue_usage["default"].inqueue.get(NPU, 0) == 0
 
 
 def test_requests_that_find_no_place_are_kept_within_bounds(
@@ -273,5 +273,5 @@ def test_requests_that_find_no_place_are_kept_within_bounds(
         story.arrives(job(f"j{i}", 8, demand=Demand(required=(wants,))))
         story.hears(JobGone(f"j{i}"))
 
-    assert len(story.engine.cycle.placer._room) <= 20  # noqa: SLF001
+    assert len(story.engine.context.placer._room) <= 20  # noqa: SLF001
     assert story.arrives(job("j")) == ["bind j: 0 on a 01234567"]

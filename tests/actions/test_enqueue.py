@@ -174,7 +174,7 @@ def test_plugins_are_notified_of_every_admitted_job() -> None:
 
     story.arrives(job("a", 4))
 
-    assert story.engine.view.accounts["default"].inqueue == {NPU: 4000}
+    assert story.engine.view.queue_usage["default"].inqueue == {NPU: 4000}
 
 
 def test_queues_that_do_not_exist_are_not_compared_with_others(
@@ -201,4 +201,4 @@ def test_queues_that_do_not_exist_are_not_compared_with_others(
     ]
     assert len([each for each in said if each.startswith("waiting")]) == 20
     story.hears(*(JobGone(each.name) for each in jobs))
-    assert sorted(story.engine.view.accounts) == ["p", "q"]
+    assert sorted(story.engine.view.queue_usage) == ["p", "q"]

@@ -71,7 +71,7 @@ def in_slices(
 ) -> list[list[str]]:
     """The evictions, call by call, until everything is decided."""
     calls = [evictions(story.hears(*events, now=now, most=most))]
-    while story.engine.is_cut_short:
+    while story.engine.has_more:
         calls.append(evictions(story.hears(now=now, most=most)))
         assert len(calls) < 1_000, "the search does not end"
     return calls
@@ -110,7 +110,7 @@ def test_a_slice_is_as_long_as_it_is_allowed_to_be() -> None:
 def test_jobs_that_come_while_it_is_searched_are_placed_meanwhile() -> None:
     story = full(4, conf(PREEMPT))
     story.hears(*arriving(*highs(3)), now=1, most=ONE)
-    assert story.engine.is_cut_short
+    assert story.engine.has_more
 
     ends = JobGone("low002"), JobGone("low003")
     tiny = job("tiny", 1, queue="p", priority=9)
@@ -118,7 +118,7 @@ def test_jobs_that_come_while_it_is_searched_are_placed_meanwhile() -> None:
     said += story.hears(now=2, most=1)
 
     assert any(line.startswith("bind tiny") for line in said)
-    assert story.engine.is_cut_short
+    assert story.engine.has_more
 
 
 def plain(name: str, **changes: Any) -> Job:  # noqa: ANN401 - fields of Job
@@ -137,7 +137,7 @@ def test_a_job_that_fits_is_bound_in_the_call_in_which_it_arrives(actions: str) 
     story.hears(*arriving(*comes), now=1, most=1)
 
     n_calls = 0
-    while story.engine.is_cut_short:
+    while story.engine.has_more:
         name = f"plain{n_calls:03}"
         said = story.hears(JobArrived(plain(name)), now=1, most=2)
         assert any(line.startswith(f"bind {name}:") for line in said)
@@ -180,8 +180,8 @@ def test_an_action_that_is_done_waits_for_one_that_is_not() -> None:
     story = full(6, conf(BOTH))
     comes = arriving(*(job(f"q{i}", queue="q") for i in range(3)))
     first = evictions(story.hears(*comes, now=1, most=ONE))
-    assert story.engine.cycle.victim_search.resume is not None
-    assert story.engine.cycle.victim_search.resume.action == "reclaim"
+    assert story.engine.context.victim_search.resume is not None
+    assert story.engine.context.victim_search.resume.action == "reclaim"
 
     calls = [first, *in_slices(story, *arriving(*highs(1)), now=2)]
 
@@ -202,7 +202,7 @@ def test_a_job_that_is_gone_when_the_search_goes_on_is_skipped() -> None:
     assert {*story.engine.reservations} == {"high-a", "high-b", "high-c"}
 
     first = evictions(story.hears(TimerFired(), now=60, most=ONE))
-    assert story.engine.is_cut_short
+    assert story.engine.has_more
     rest = in_slices(story, JobGone("high-b"), now=60)
 
     assert [*first, *(line for call in rest for line in call)] == [
@@ -218,7 +218,7 @@ def test_another_configuration_ends_the_search() -> None:
     said = story.hears(ConfChanged(conf(RECLAIM)), now=2, most=ONE)
 
     assert evictions(said) == []
-    assert not story.engine.is_cut_short
+    assert not story.engine.has_more
 
 
 def test_a_slice_that_starts_enough_jobs_goes_on_with_the_search_in_the_next() -> None:
@@ -301,14 +301,14 @@ def test_no_job_is_searched_for_twice_before_the_next_one() -> None:
     """Not even a job that has a reservation and is still in its class."""
     story = full(2, conf("allocate, preempt"))
     story.arrives(*highs(1), now=1)
-    cycle = story.engine.cycle
-    (reservation,) = cycle.reservations
+    ctx = story.engine.context
+    (reservation,) = ctx.reservations
     job_state = story.engine.view.job_states["high000"]
-    line = cycle.pending.waiting.add(job_state, cycle.pending.key_of(job_state))
-    cycle.victim_search.failed = {line: None}
+    line = ctx.pending.admitted.add(job_state, ctx.pending.key_of(job_state))
+    ctx.victim_search.failed = {line: None}
 
     assert reservation.job.name == "high000"
-    assert [*islice(evictors(cycle, "preempt"), 9)] == [job_state]
+    assert [*islice(evictors(ctx, "preempt"), 9)] == [job_state]
 
 
 def test_a_pod_that_may_no_longer_be_evicted_after_another_was_stays() -> None:
@@ -413,13 +413,13 @@ def test_the_quota_is_asked_once_for_jobs_that_ask_the_same_however_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    no_room = Quota.no_room
+    no_room = Quota.why_no_room
 
     def count(quota: Quota, job_state: JobState) -> QueueReason:
         asked.append(job_state.job.name)
         return no_room(quota, job_state)
 
-    monkeypatch.setattr(Quota, "no_room", count)
+    monkeypatch.setattr(Quota, "why_no_room", count)
     rules = conf("allocate, preempt")
     story = Story([node("n"), node("m")], queues=[queue("p", 8)], conf=rules)
     story.arrives(job("first", 4, queue="p"))
@@ -650,7 +650,9 @@ def test_a_job_that_is_bound_does_not_make_a_search_begin_again() -> None:
 
     assert "small" in story.running
     assert len(calls) < 6, "a search that begins again at each call takes 50"
-    assert story.engine.cycle.victim_search.again_at == 11, "small may be evicted then"
+    assert story.engine.context.victim_search.again_at == 11, (
+        "small may be evicted then"
+    )
 
 
 def test_the_time_of_a_reservation_is_kept_while_a_search_goes_on() -> None:
@@ -659,7 +661,7 @@ def test_the_time_of_a_reservation_is_kept_while_a_search_goes_on() -> None:
         story = crowded(2, settings)
         gangs = [job(f"g{i}", 8, 1 + i, queue="p", priority=5) for i in range(2)]
         said = story.hears(*arriving(*gangs), now=5, most=most)
-        while story.engine.is_cut_short:
+        while story.engine.has_more:
             said += story.hears(now=5.5, most=most)
 
         assert said[-1] == "wake 105"
@@ -690,7 +692,7 @@ def test_what_is_known_of_pods_that_end_makes_no_search_begin_again() -> None:
 
     story.hears(PodsEnding("z", (0,)), now=10)
 
-    assert story.engine.cycle.victim_search.cost == 0
+    assert story.engine.context.victim_search.cost == 0
 
 
 def test_jobs_that_are_gone_are_kept_nowhere() -> None:

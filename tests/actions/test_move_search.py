@@ -24,7 +24,7 @@ COMPETING = Fragmented(
 
 def plan_of(case: Fragmented) -> MovePlan | NoMoves:
     engine = case.engine
-    return propose(engine.cycle, engine.view.job_states["gang"], 9, ratio=0)
+    return propose(engine.context, engine.view.job_states["gang"], 9, ratio=0)
 
 
 def moved(case: Fragmented) -> list[str]:

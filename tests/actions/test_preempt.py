@@ -516,12 +516,12 @@ def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since(
     story = Story("a", conf=conf(PREEMPT, (("priority", "gang"), ("predicates",))))
     story.arrives(job("rock", preemptable=False, priority=9))
     story.arrives(HIGH)
-    cycle = story.engine.cycle
-    (line,) = cycle.pending.waiting.classes
-    cycle.victim_search.resume = InterruptedSearch("preempt", SearchOrder(()), set())
-    cycle.victim_search.outranked_now(LOW)
+    ctx = story.engine.context
+    (line,) = ctx.pending.admitted.classes
+    ctx.victim_search.resume = InterruptedSearch("preempt", SearchOrder(()), set())
+    ctx.victim_search.outranked_now(LOW)
 
-    add_outranking(cycle)
+    add_outranking(ctx)
 
-    assert [*cycle.victim_search.failed_since] == [line]
-    assert not cycle.victim_search.outranked
+    assert [*ctx.victim_search.failed_since] == [line]
+    assert not ctx.victim_search.outranked

@@ -10,7 +10,7 @@ from ringleaf.actions.allocate import attempt
 from ringleaf.engine.event import JobArrived
 from ringleaf.framework import budget, job_state
 from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.placer import Placer
 from ringleaf.model.demand import (
@@ -67,7 +67,7 @@ def test_a_call_tries_a_few_jobs_and_the_next_call_the_others(tried: list[str]) 
 
     found.hears(*distinct("p", 12, queue="p"), most=64)
     assert tried == [f"p{i:02}" for i in range(5)]
-    while found.engine.is_cut_short:
+    while found.engine.has_more:
         found.hears(most=64)
 
     assert tried == [f"p{i:02}" for i in range(12)]
@@ -120,7 +120,7 @@ def test_without_a_limit_of_jobs_a_call_tries_all_of_them(tried: list[str]) -> N
     found.hears(*distinct("p", 12, queue="p"))
 
     assert len(tried) == 12
-    assert not found.engine.is_cut_short
+    assert not found.engine.has_more
 
 
 @pytest.mark.usefixtures("tried")
@@ -131,7 +131,7 @@ def test_every_queue_has_turns_however_many_jobs_another_has() -> None:
     said = found.hears(*distinct("p", 40, queue="p"), JobArrived(late), most=64)
 
     assert "bind late: 0 on n 0123" in said
-    assert found.engine.is_cut_short
+    assert found.engine.has_more
 
 
 def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
@@ -143,20 +143,20 @@ def test_jobs_that_are_tried_again_and_again_leave_turns_to_others(
     names: list[str] = []
 
     def noted(
-        cycle: Cycle,
+        ctx: Context,
         line: EquivalenceClass,
         *rest: Any,  # noqa: ANN401
         **more: Any,  # noqa: ANN401
     ) -> bool:
-        names.append(line.front[1].job.name)
-        return attempt(cycle, line, *rest, **more)
+        names.append(line.first_job.job.name)
+        return attempt(ctx, line, *rest, **more)
 
     monkeypatch.setattr(import_module("ringleaf.actions.allocate"), "attempt", noted)
     monkeypatch.setattr(budget, "TRIES", 6 * COST_REFUSED)
 
     calls = []
     for _call in range(3):
-        found.engine.cycle.pending.waiting.everything_changed()
+        found.engine.context.pending.admitted.everything_changed()
         found.hears(most=64)
         calls.append([*names])
         names.clear()

@@ -254,8 +254,8 @@ def test_a_preview_is_reported_once() -> None:
 
 def why(story: Story, name: str, most: int = 99, ratio: float = 1.0) -> NoMoves:
     """Why nothing is moved for a job."""
-    cycle = story.engine.cycle
-    found = propose(cycle, cycle.view.job_states.get(name), most, ratio=ratio)
+    ctx = story.engine.context
+    found = propose(ctx, ctx.state.job_states.get(name), most, ratio=ratio)
     assert isinstance(found, NoMoves)
     assert found.message
     assert bool(found.hint) == (found.why in HINTS)
@@ -289,9 +289,9 @@ def test_jobs_that_end_lack_pods_or_were_just_bound_stay() -> None:
     story.hears(PodsEnding("ends", (0,)))
     story.arrives(job("new", 4, moving=MOVING))
 
-    assert movers_of(story.engine.cycle) == []
+    assert movers_of(story.engine.context) == []
     story.wakes(LATE + 10)
-    assert {"new"} <= {mover.job.name for mover in movers_of(story.engine.cycle)}
+    assert {"new"} <= {mover.job.name for mover in movers_of(story.engine.context)}
 
 
 def test_a_job_for_whose_end_a_reservation_waits_stays() -> None:
@@ -300,7 +300,7 @@ def test_a_job_for_whose_end_a_reservation_waits_stays() -> None:
     story.wakes(LATE + 300)
 
     (held,) = story.engine.reservations.values()
-    names = {mover.job.name for mover in movers_of(story.engine.cycle)}
+    names = {mover.job.name for mover in movers_of(story.engine.context)}
     assert names == {"on-a", "on-b", "on-c"} - held.blockers.keys()
 
 
@@ -436,7 +436,7 @@ def test_the_next_leader_holds_the_new_place_and_finishes_the_move() -> None:
 
 
 def whole(story: Story, most: int = 99) -> MovePlan | NoMoves:
-    return propose_whole(story.engine.cycle, most)
+    return propose_whole(story.engine.context, most)
 
 
 def test_nodes_are_made_whole_those_with_the_fewest_jobs_first() -> None:
@@ -614,7 +614,7 @@ def test_a_job_that_does_not_run_is_not_moved() -> None:
     story = halves()
     story.arrives(job("big", moving=MOVING))
 
-    names = {mover.job.name for mover in movers_of(story.engine.cycle)}
+    names = {mover.job.name for mover in movers_of(story.engine.context)}
     assert names == {"on-a", "on-b", "on-c"}
 
 

@@ -76,7 +76,7 @@ def test_a_reservation_costs_its_queue_nothing() -> None:
     story.wakes(10)
 
     assert story.phase("big") is Phase.PENDING
-    account = story.engine.view.accounts["default"]
+    account = story.engine.view.queue_usage["default"]
     assert account.inqueue.get(NPU, 0) == 0
     assert account.allocated == {NPU: 12_000}
 
@@ -557,14 +557,14 @@ def test_where_one_could_start_soonest_is_found_without_reserving_it() -> None:
     job_state = story.engine.view.job_states["big"]
     free = story.engine.view.cluster.free.tolist()
 
-    found = soonest_start(story.engine.cycle, job_state)
+    found = soonest_start(story.engine.context, job_state)
 
     assert found is not None
     assert found.nodes == {"a", "b"}
     assert list(found.blockers) == ["one", "half"]
     assert not story.engine.reservations
     assert story.engine.view.cluster.free.tolist() == free
-    assert not job_state.promised
+    assert not job_state.pipelined
 
 
 def test_a_job_that_no_ending_job_would_help_has_no_soonest_start() -> None:
@@ -573,7 +573,7 @@ def test_a_job_that_no_ending_job_would_help_has_no_soonest_start() -> None:
 
     job_state = story.engine.view.job_states["big"]
 
-    assert soonest_start(story.engine.cycle, job_state) is None
+    assert soonest_start(story.engine.context, job_state) is None
 
 
 def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
@@ -592,7 +592,7 @@ def test_nothing_is_planned_for_jobs_of_queues_that_do_not_exist(
         story.hears(JobGone(f"j{i}"))
 
     assert planned == []
-    assert 0 < len(story.engine.cycle.pending.none_overdue) < 80
+    assert 0 < len(story.engine.context.pending.none_overdue) < 80
 
 
 def unschedulable(count: int, **changes: Any) -> list[Job]:  # noqa: ANN401 - fields of Job
@@ -612,9 +612,9 @@ def test_reservations_are_planned_a_few_in_each_call(
     planned: list[str] = []
     real = reserve._plan  # noqa: SLF001
 
-    def plan(cycle: Any, job_state: Any) -> Any:  # noqa: ANN401
+    def plan(ctx: Any, job_state: Any) -> Any:  # noqa: ANN401
         planned.append(job_state.job.name)
-        return real(cycle, job_state)
+        return real(ctx, job_state)
 
     monkeypatch.setattr(reserve, "_plan", plan)
 

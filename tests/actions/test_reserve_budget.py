@@ -37,7 +37,7 @@ def test_a_reservation_ends_when_its_budget_is_used_up(mode: str) -> None:
 
     assert "bind small: 0 on b 0" in said
     assert not story.engine.reservations
-    assert any("big" in each for each in story.engine.cycle.pending.lists)
+    assert any("big" in each for each in story.engine.context.pending.lists)
 
 
 def test_it_is_made_again_when_half_of_the_budget_is_there() -> None:
@@ -53,7 +53,7 @@ def test_it_is_made_again_when_half_of_the_budget_is_there() -> None:
 
 def test_it_is_known_when_reservations_are_made_again() -> None:
     story = draining(0.1)
-    reservations = story.engine.cycle.reservations
+    reservations = story.engine.context.reservations
     assert reservations.idle.suspended_until is None
 
     story.wakes(10 + 4.8 * HOUR_S)
@@ -64,7 +64,7 @@ def test_it_is_known_when_reservations_are_made_again() -> None:
 
 def test_what_is_kept_idle_counts_until_now() -> None:
     story = draining(0.1)
-    idle = story.engine.cycle.reservations.idle
+    idle = story.engine.context.reservations.idle
 
     assert idle.kept(10) == 0
     assert idle.kept(10 + HOUR_S) == 8 * HOUR_S
@@ -75,7 +75,7 @@ def test_without_a_budget_reservations_are_never_made_again() -> None:
     story.arrives(job("one"))
     story.arrives(job("big", 8, 2))
     story.wakes(10)
-    reservations = story.engine.cycle.reservations
+    reservations = story.engine.context.reservations
 
     assert reservations.idle.share == 0
     assert reservations.idle.suspended_until is None
@@ -91,7 +91,7 @@ def test_chips_that_another_job_uses_are_not_idle() -> None:
 
     story.wakes(10 + HOUR_S)
 
-    assert story.engine.cycle.reservations.idle.budget.used == 4 * HOUR_S
+    assert story.engine.context.reservations.idle.budget.used == 4 * HOUR_S
 
 
 def test_a_job_whose_chips_are_free_at_the_end_of_the_budget_starts() -> None:
@@ -158,7 +158,7 @@ def test_a_job_for_which_a_reservation_is_cheap_gets_it_though_it_is_not_first()
 
 
 def ended(story: Story) -> list[EndedReservation]:
-    return [*story.engine.cycle.reservations.idle.budget.account.ended]
+    return [*story.engine.context.reservations.idle.budget.account.ended]
 
 
 def test_what_each_reservation_cost_is_known_after_its_end() -> None:
@@ -188,7 +188,7 @@ def test_a_reservation_that_ends_otherwise_says_so(why: str) -> None:
 def test_the_next_leader_makes_none_while_the_budget_is_used_up() -> None:
     story = draining(0.1)
     story.wakes(10 + 4.8 * HOUR_S)
-    account = story.engine.cycle.reservations.idle.account(5 * HOUR_S)
+    account = story.engine.context.reservations.idle.account(5 * HOUR_S)
     other = Story("a b", conf=sparing(0.1))
     other.hears(IdleAccountKnown(account), now=5 * HOUR_S)
 
@@ -196,6 +196,6 @@ def test_the_next_leader_makes_none_while_the_budget_is_used_up() -> None:
     said = other.wakes(6 * HOUR_S)
 
     assert "reserved big" not in said
-    assert other.engine.cycle.reservations.idle.suspended_until == (
+    assert other.engine.context.reservations.idle.suspended_until == (
         DAY_S + 2.5 * HOUR_S
     )

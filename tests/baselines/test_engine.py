@@ -139,7 +139,7 @@ def test_the_rule_stays_when_the_configuration_or_the_nodes_change() -> None:
     stage.happens(ConfChanged(DEFAULT), NodesChanged((more,)))
 
     assert stage.comes(Job("a", OLD, 1)) == ["n00"]
-    allocate = stage.engine.cycle.framework.conf.action_arguments["allocate"]
+    allocate = stage.engine.context.framework.conf.action_arguments["allocate"]
     assert allocate["reservation"] == "off"
 
 

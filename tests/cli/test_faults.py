@@ -76,10 +76,11 @@ def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: 
     engine.handle_all([RepairKnown(name, record)], 1.0)
     repair = engine.repairs[name]
     if "deleted" in more:
-        repair.deletion.pods = more.pop("deleted")
+        repair.deletion.not_back = more.pop("deleted")
     for key, value in more.items():
-        assert hasattr(repair, key)
-        setattr(repair, key, value)
+        owner = repair if hasattr(repair, key) else repair.deletion
+        assert hasattr(owner, key)
+        setattr(owner, key, value)
     return repair
 
 
@@ -129,7 +130,7 @@ def test_what_becomes_of_a_pod_follows_from_the_labels_of_its_job(
     recovery: Recovery, fault: Fault, lot: str
 ) -> None:
     engine = engine_with(replace(A, recovery=recovery), nodes=(N0,))
-    book = engine.cycle.failures.repairs.fault_log = FaultLog()
+    book = engine.context.repairs.fault_log = FaultLog()
 
     told = told_of(engine, fault)
 
@@ -167,7 +168,7 @@ def test_a_job_that_is_repaired_says_so_and_one_that_is_held_back_why() -> None:
 
 def test_retries_that_are_used_up_are_counted() -> None:
     engine, fault = engine_with(A), Fault("a", Cause.POD, "pod 0")
-    used = engine.cycle.failures.repairs.retries_used
+    used = engine.context.repairs.retries_used
 
     used["a"] = 1
     told = told_of(engine, fault)
@@ -208,20 +209,20 @@ def test_a_repair_says_how_far_it_is_and_what_it_waits_for() -> None:
 def test_one_that_finds_no_place_says_what_is_deleted_next() -> None:
     stuck = "a place for its pods, for 4 s"
 
-    assert stage_of(deleted={0, 1}, stuck_at=6.0) == (
+    assert stage_of(deleted={0, 1}, unschedulable_since=6.0) == (
         "stuck",
         f"{stuck}; then all of it is deleted, in 8 s",
     )
     stays = replace(A, recovery=Recovery(escalates=False))
-    assert stage_of(stays, stuck_at=6.0) == ("stuck", stuck)
-    assert stage_of(stuck_at=6.0, scope=RestartScope.JOB) == ("stuck", stuck)
+    assert stage_of(stays, unschedulable_since=6.0) == ("stuck", stuck)
+    assert stage_of(unschedulable_since=6.0, scope=RestartScope.JOB) == ("stuck", stuck)
     off = replace(A, recovery=Recovery(FaultMode.EXTERNAL_GRACE))
-    assert stage_of(off, deleted={0, 1}, stuck_at=6.0) == ("stuck", stuck)
+    assert stage_of(off, deleted={0, 1}, unschedulable_since=6.0) == ("stuck", stuck)
     nodes = tuple(Node(f"n{n}", A3, 16, 0xFFFF, superpod=0) for n in range(2))
     for block, next_one in ((16, "its logical SuperPoD"), (32, "all of it")):
         job = Job("a", A3, 16, 2, sp_block=block, recovery=FORCED)
         engine = engine_with(job, nodes=nodes)
-        repair_in(engine, stuck_at=6.0)
+        repair_in(engine, unschedulable_since=6.0)
         due = "now" if block == 16 else "in 5 s"
         assert FaultView(engine, 13.0).plain()["repairs"][0]["waits-for"] == (
             f"a place for its pods, for 7 s; then {next_one} is deleted, {due}"
@@ -569,7 +570,7 @@ def test_d39_where_the_default_counts_it_is_named() -> None:
     given = {"default-fault-scheduling": "force"}
     plain = replace(A, recovery=Recovery())
     engine = engine_with(plain, nodes=(N0,))
-    engine.cycle.failures.repairs.fault_log = FaultLog()
+    engine.context.repairs.fault_log = FaultLog()
     changed = conf("allocate", PLAIN, **{"init-params": given})
     engine.handle_all([ConfChanged(changed.quiet)], 1.0)
 

@@ -243,7 +243,7 @@ def test_repairs_are_known_by_their_records(bed: Testbed) -> None:
     made = {"metadata": {"name": "broken"}, "spec": spec}
     head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
     uid = bed.client.ask("POST", groups, head | made)["metadata"]["uid"]
-    record = Record(1.0, ailments=(PodFault(0, Cause.CHIP, "n-10"),), deleted=(0,))
+    record = Record(1.0, pod_faults=(PodFault(0, Cause.CHIP, "n-10"),), deleted=(0,))
     name = name_of("default/broken", uid)
     data = {
         "job": "default/broken",

@@ -27,7 +27,7 @@ from ringleaf.engine.event import (
     QueueChanged,
     QueueGone,
 )
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.instruction import (
     AskToExit,
     Bind,
@@ -243,7 +243,7 @@ class Ledger:
             case ReportFaultyPods():
                 recovery = self.recovery(said.job)
                 assert recovery.mode.is_external, f"not for others: {said}"
-                found = {each.replica: each.cause for each in said.ailments}
+                found = {each.replica: each.cause for each in said.pod_faults}
                 assert found == self.wards.faulty(said.job, self), said
                 self.counts["pointed"] += 1
             case Repaired():
@@ -391,7 +391,7 @@ class Ledger:
         self._compare_chips(engine)
         self._compare_accounts(engine)
         self._compare_shares(engine)
-        self._compare_lists(engine.cycle)
+        self._compare_lists(engine.context)
 
     def _compare_chips(self, engine: Engine) -> None:
         cluster = engine.view.cluster
@@ -423,7 +423,9 @@ class Ledger:
             }
             for held in cluster.holdings.get(holder, ()):
                 where = cluster.names[held.node]
-                assert held.replica in repair.deletion.pods - alive, "held for no pod"
+                assert held.replica in repair.deletion.not_back - alive, (
+                    "held for no pod"
+                )
                 held_twice.update((where, c) for c in range(64) if held.chips >> c & 1)
                 assert held.chips & taken[where] == 0, "held for repair and by a pod"
         assert not found, f"chips are held that no pod was given: {found}"
@@ -438,9 +440,9 @@ class Ledger:
 
     def _compare_accounts(self, engine: Engine) -> None:
         view = engine.view
-        names = {job.queue for job in self.jobs.values()} | view.accounts.keys()
+        names = {job.queue for job in self.jobs.values()} | view.queue_usage.keys()
         for name in sorted(names):
-            account = view.accounts[name]
+            account = view.queue_usage[name]
             assert _some(account.allocated) == _some(self.used(name)), name
             assert _some(account.requested) == _some(self.asked(name)), name
             owed: Counter[str] = Counter()
@@ -466,7 +468,7 @@ class Ledger:
 
     def _compare_shares(self, engine: Engine) -> None:
         """All demand is met, or all of the cluster is given; never more than that."""
-        plugin = engine.cycle.framework.votes.plugins.get("proportion")
+        plugin = engine.context.framework.votes.plugins.get("proportion")
         if not isinstance(plugin, Proportion):
             return
         total = Counter[str]()
@@ -492,21 +494,21 @@ class Ledger:
             given = sum(parts.values())
             assert not unmet or given > amount - len(names), (parts, unmet)
 
-    def _compare_lists(self, cycle: Cycle) -> None:
-        job_states = cycle.view.job_states
+    def _compare_lists(self, ctx: Context) -> None:
+        job_states = ctx.state.job_states
         assert job_states.keys() == self.jobs.keys() - self.refused
         for name, job_state in job_states.items():
             lists = [
                 w
                 for w in (
-                    cycle.pending.unadmitted,
-                    cycle.pending.waiting,
-                    cycle.pending.best_effort,
+                    ctx.pending.unadmitted,
+                    ctx.pending.admitted,
+                    ctx.pending.best_effort,
                 )
                 if name in w
             ]
             assert len(lists) <= 1, f"{name} waits twice"
-            booked = name in cycle.reservations
+            booked = name in ctx.reservations
             assert not (booked and lists), f"{name} waits and has a reservation"
             held = {n for other, n in self.pods if other == name}
             done = {n for other, n in self.done if other == name}

@@ -128,7 +128,7 @@ def words_of_faults(
             how = " at once" if said.force else ""
             return f"delete {said.job}: {pods}{how} ({said.cause})"
         case ReportFaultyPods():
-            pods = ", ".join(f"{each.replica} {each.cause}" for each in said.ailments)
+            pods = ", ".join(f"{each.replica} {each.cause}" for each in said.pod_faults)
             return f"point {said.job}: {pods}".rstrip()
         case PersistRepair():
             return words_of_record(said.job, said.record)

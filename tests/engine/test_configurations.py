@@ -102,11 +102,11 @@ def test_a_standby_forgets_jobs_that_are_gone() -> None:
         story.arrives(job(f"job-{i}"))
         story.hears(JobGone(f"job-{i}"))
 
-    cycle = story.engine.cycle
-    assert list(cycle.reports.unreported) == ["stays"]
-    since = cycle.pending.unadmitted.since._since  # noqa: SLF001 - only this shows what piles up
+    ctx = story.engine.context
+    assert list(ctx.reports.unreported) == ["stays"]
+    since = ctx.pending.unadmitted.since._since  # noqa: SLF001 - only this shows what piles up
     assert sum(map(len, since.values())) < 100
-    oldest = cycle.pending.unadmitted.since.oldest("default")
+    oldest = ctx.pending.unadmitted.since.oldest("default")
     assert oldest is not None
     assert oldest.job.name == "stays"
 

@@ -54,7 +54,9 @@ def test_a_queue_is_charged_for_the_chips_that_its_pods_requested(
     node = engine.view.cluster.names[0]
 
     def usage() -> int:
-        return engine.view.accounts["default"].allocated["huawei.com/Ascend910"] // 1000
+        return (
+            engine.view.queue_usage["default"].allocated["huawei.com/Ascend910"] // 1000
+        )
 
     engine.handle(JobArrived(job("first", 2), (Placement(0, node, (0, 1)),)), 0.0)
     engine.handle(JobArrived(job("second", asked), (Placement(0, node, named),)), 0.0)

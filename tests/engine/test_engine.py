@@ -200,7 +200,7 @@ def test_a_job_that_changes_its_queue_counts_there() -> None:
     story.arrives(job("j", queue="p"))
 
     assert story.arrives(job("j", queue="q")) == []
-    assert story.engine.view.accounts["q"].allocated[NPU] == 8000
+    assert story.engine.view.queue_usage["q"].allocated[NPU] == 8000
 
 
 def test_a_waiting_job_that_asks_for_less_is_placed() -> None:
@@ -303,7 +303,7 @@ def test_a_pod_that_ended_well_is_not_placed_again() -> None:
     said = story.hears(PodsGone("j", (0,), succeeded=True), now=1)
 
     assert said == ["bind next: 0 on a 01234567"]
-    assert story.engine.view.accounts["default"].requested[NPU] == 16000
+    assert story.engine.view.queue_usage["default"].requested[NPU] == 16000
 
 
 def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
@@ -314,8 +314,8 @@ def test_a_job_whose_pods_all_ended_well_waits_for_nothing() -> None:
     said = story.hears(PodsGone("j", (1,), succeeded=True), now=2)
 
     assert said == []
-    assert not story.engine.cycle.pending.waiting
-    assert not story.engine.cycle.pending.unadmitted
+    assert not story.engine.context.pending.admitted
+    assert not story.engine.context.pending.unadmitted
 
 
 def test_a_pod_that_was_lost_is_placed_again_beside_the_others() -> None:
@@ -387,10 +387,10 @@ def test_chips_of_ending_pods_are_not_kept_for_a_job_that_does_not_fit() -> None
 def test_a_job_waits_for_no_pods_while_some_of_its_own_are_ending() -> None:
     story = Story("a b")
     story.arrives(job("j", 8, 3, min_available=1))
-    assert "j" in story.engine.cycle.pending.waiting
+    assert "j" in story.engine.context.pending.admitted
 
     story.hears(PodsEnding("j", (1,)), now=1)
-    assert "j" not in story.engine.cycle.pending.waiting
+    assert "j" not in story.engine.context.pending.admitted
 
     assert story.hears(PodsGone("j", (1,)), now=2)[0] == "bind j: 1 on b 01234567"
 
@@ -930,7 +930,7 @@ def test_a_job_of_which_some_pods_are_ending_still_waits_for_none() -> None:
     story.hears(PodsEnding("j", (0, 1)), now=1)
 
     assert story.hears(PodsGone("j", (0,)), now=2) == []
-    assert "j" not in story.engine.cycle.pending.waiting
+    assert "j" not in story.engine.context.pending.admitted
     assert story.hears(PodsGone("j", (1,)), now=3) == [
         "bind j: 0 on a 01234567, 1 on b 01234567"
     ]
@@ -941,7 +941,7 @@ def test_a_waiting_job_has_no_pods_that_end() -> None:
     story.arrives(job("one"), job("two"))
 
     assert story.hears(PodsEnding("two", (0,)), now=1) == []
-    assert not story.engine.cycle.victim_search.ending
+    assert not story.engine.context.victim_search.ending
 
 
 def test_a_helper_is_placed_again_when_all_others_ended_well() -> None:
@@ -1002,10 +1002,10 @@ def test_a_cycle_that_is_cut_short_goes_on_in_the_next() -> None:
     jobs = [JobArrived(job(name)) for name in "xyz"]
 
     first = story.engine.handle_all(jobs, 0.0, 2)
-    assert (len(first), story.engine.is_cut_short) == (2, True)
+    assert (len(first), story.engine.has_more) == (2, True)
     rest = story.engine.handle_all([], 0.0, 2)
     assert [each.job for each in (*first, *rest) if isinstance(each, Bind)] == [*"xyz"]
-    assert not story.engine.is_cut_short
+    assert not story.engine.has_more
 
 
 def test_labels_that_come_to_count_are_those_of_pods_that_run() -> None:
@@ -1075,7 +1075,7 @@ def test_queues_that_had_their_share_can_be_forgotten() -> None:
     story = Story("a", conf=conf("allocate", (("proportion",),)))
     story.arrives(job("one"))
     story.arrives(job("two"), now=1)
-    pending = story.engine.cycle.pending
+    pending = story.engine.context.pending
     pending.pass_over("default")
     assert pending.is_satisfied("default")
 
@@ -1089,16 +1089,16 @@ def test_a_queue_that_uses_its_share_is_skipped_again() -> None:
     story = Story("a", conf=conf("allocate", (("proportion",),)))
     story.arrives(job("one"))
     story.arrives(job("two"), now=1)
-    cycle = story.engine.cycle
-    (line,) = cycle.pending.waiting.classes
-    cycle.pending.pass_over("default")
-    cycle.victim_search.begin(resumes=False)
+    ctx = story.engine.context
+    (line,) = ctx.pending.admitted.classes
+    ctx.pending.pass_over("default")
+    ctx.victim_search.begin(resumes=False)
 
-    assert cycle.pending.is_satisfied("default")
+    assert ctx.pending.is_satisfied("default")
 
-    assert [*cycle.victim_search.failed] == [line]
-    cycle.changes.note(Change.RULES_CHANGED)
-    assert not cycle.pending.is_satisfied("default")
+    assert [*ctx.victim_search.failed] == [line]
+    ctx.wakeups.note(Change.RULES_CHANGED)
+    assert not ctx.pending.is_satisfied("default")
 
 
 def test_a_queue_that_has_its_share_is_not_satisfied_while_a_job_lacks_pods() -> None:
@@ -1106,9 +1106,9 @@ def test_a_queue_that_has_its_share_is_not_satisfied_while_a_job_lacks_pods() ->
     story.arrives(job("gang", 8, 2))
     story.arrives(job("two"), now=1)
     story.hears(NodesGone(("b",)), now=2)
-    pending = story.engine.cycle.pending
-    assert pending.lost_min_available(story.engine.view.job_states["gang"])
-    pending.waiting.everything_changed()
+    pending = story.engine.context.pending
+    assert pending.goes_first(story.engine.view.job_states["gang"])
+    pending.admitted.everything_changed()
 
     pending.pass_over("default")
 

@@ -1249,7 +1249,7 @@ def test_a_recovery_before_anything_was_deleted_calls_it_off() -> None:
     story.hears(ill("c"), now=3)
     assert instructions(story) == []
     assert [*story.engine.repairs] == ["j"]
-    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
+    assert not story.engine.context.repairs.rate_limit.waiting
     story.wakes(100)
     assert instructions(story, "delete") == []
 
@@ -1325,14 +1325,14 @@ def test_a_storm_stops_at_the_rate_limit_is_reported_and_goes_on() -> None:
     assert (
         "2 of 40 were deleted in the last 60 s, the limit is 5 %" in story.messages[-1]
     )
-    assert story.engine.cycle.failures.repairs.rate_limit.waiting
+    assert story.engine.context.repairs.rate_limit.waiting
     assert story.wakes(69.9)[-1] == "wake 70"
 
     story.wakes(70)
     assert len(instructions(story, "delete")) == 2
     story.wakes(130)
     assert len(instructions(story, "delete")) == 2
-    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
+    assert not story.engine.context.repairs.rate_limit.waiting
 
 
 def test_the_first_job_of_a_while_always_may() -> None:
@@ -1367,7 +1367,7 @@ def test_a_rate_limited_job_that_is_gone_waits_for_nothing() -> None:
 
     story.hears(JobGone("k"), now=2)
 
-    assert not story.engine.cycle.failures.repairs.rate_limit.waiting
+    assert not story.engine.context.repairs.rate_limit.waiting
     assert "k" not in story.engine.repairs
 
 
@@ -1417,7 +1417,7 @@ def after_restart(story: Story, *jobs: Job, **more: Any) -> Story:  # noqa: ANN4
         if ending:
             events.append(PodsEnding(each.name, ending))
         repair = story.engine.repairs.get(each.name)
-        if repair is not None and repair.deletion.pods:
+        if repair is not None and repair.deletion.not_back:
             events.insert(0, RepairKnown(each.name, repair.record))
         new.hears(*events)
     return new
@@ -1558,7 +1558,7 @@ def test_a_leading_engine_ignores_a_stale_record() -> None:
     stale = Record(0.0, RestartScope.POD, (PodFault(1, Cause.POD),), (), (1,), 0.5)
     story.hears(RepairKnown("j", stale), now=2)
 
-    assert story.engine.repairs["j"].deletion.pods == {0, 1}
+    assert story.engine.repairs["j"].deletion.not_back == {0, 1}
 
 
 def test_deletions_before_a_restart_count_once_for_the_rate_limit() -> None:
@@ -1574,7 +1574,7 @@ def test_deletions_before_a_restart_count_once_for_the_rate_limit() -> None:
         deleted_at=0.0,
     )
     story.hears(RepairKnown("j", known), RepairKnown("j", known), now=1)
-    rate_limit = story.engine.cycle.failures.repairs.rate_limit
+    rate_limit = story.engine.context.repairs.rate_limit
     assert rate_limit.recent(1.0, own.settings.repairs) == 1
 
     story.hears(ConfChanged(own), now=2)
@@ -1842,7 +1842,7 @@ def test_a_job_that_has_all_its_pods_waits_for_none_when_its_time_is_over() -> N
 
     assert "forget j" in story.wakes(22)
 
-    assert "j" not in story.engine.cycle.pending.waiting
+    assert "j" not in story.engine.context.pending.admitted
     story.wakes(61)
     assert instructions(story, "delete") == ["delete j: 0 (CardUnhealthy)"]
 

@@ -262,7 +262,7 @@ def test_accounts_follow_a_node_that_becomes_another_product() -> None:
     engine = story.engine
     engine.handle(NodesChanged((Node("a", duo, 8, 255),)), 1.0)
     engine.handle(PodsGone("j", (0,)), 2.0)
-    used = engine.view.accounts["default"].allocated
+    used = engine.view.queue_usage["default"].allocated
 
     assert not any(used.values())
 
@@ -284,7 +284,7 @@ def test_a_queue_that_is_gone_and_an_idle_hour_say_nothing() -> None:
     story.hears(QueueGone("q"))
 
     assert story.hears(TimerFired(), now=9) == []
-    assert story.engine.view.accounts["q"].allocated.get(NPU, 0) == 0
+    assert story.engine.view.queue_usage["q"].allocated.get(NPU, 0) == 0
 
 
 def test_an_empty_cluster_has_no_scores() -> None:
@@ -422,7 +422,7 @@ def test_a_job_that_a_plugin_never_starts_gets_no_reservation() -> None:
 
 
 def test_where_rounds_run_out_it_goes_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ringleaf.framework.cycle.MAX_ROUNDS", 1)
+    monkeypatch.setattr("ringleaf.engine.cycle.MAX_ROUNDS", 1)
     story = Story("a b", conf=conf("allocate"))
     story.arrives(job("n", 1, demand=NEAR))
 

@@ -115,7 +115,7 @@ def full(nodes: int) -> Engine:
 
 def pods_tried(monkeypatch: pytest.MonkeyPatch, gang: Job, engine: Engine) -> int:
     """How many pods are placed in trials until victims are found for *gang*."""
-    own, tried = engine.cycle.framework.session, 0
+    own, tried = engine.context.framework.session, 0
     real = own.best
 
     def best(*args: object) -> int | None:

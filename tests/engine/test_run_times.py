@@ -150,13 +150,13 @@ def test_a_job_that_backs_off_when_it_gets_a_prediction_is_tried_in_time() -> No
     story.hears(PodsRun("j", ()), now=1)
     story.wakes(5000)
     story.carry_out(now=5001)
-    assert "j" in story.engine.cycle.pending.backoff
+    assert "j" in story.engine.context.startup.backoff
 
     story.hears(of_eight())
 
     assert run_time(story, "j") is not None
-    assert "j" in story.engine.cycle.pending.backoff
-    again = story.engine.cycle.failures.starts.not_before("j")
+    assert "j" in story.engine.context.startup.backoff
+    again = story.engine.context.startup.not_before("j")
     assert "bind j: 0 on a 01234567" in story.wakes(again)
 
 
@@ -467,12 +467,12 @@ def between_two(**changes: Any) -> Story:  # noqa: ANN401
 def test_only_a_job_that_moves_the_begin_lets_more_jobs_try() -> None:
     story = between_two()
     story.arrives(job("next", run_time=RunTime(64, 64)), now=12)
-    opened = story.engine.cycle.pending.waiting.n_opened
+    opened = story.engine.context.pending.admitted.n_opened
 
     story.wakes(16)
     story.wakes(32)
     assert story.engine.reservations["big"].check_at == 64.0
-    assert story.engine.cycle.pending.waiting.n_opened == opened
+    assert story.engine.context.pending.admitted.n_opened == opened
 
     assert "bind next: 0 on c 01234567" in story.wakes(64)
 

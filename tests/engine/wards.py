@@ -87,7 +87,7 @@ class Wards:
         for pod in [pod for pod in self.ails if pod[0] == event.job]:
             del self.ails[pod]
         for cause in reversed(ITS_OWN):
-            for ailment in event.ailments:
+            for ailment in event.pod_faults:
                 pod = (event.job, ailment.replica)
                 if ailment.cause is cause and pod not in ledger.ending:
                     self.ails[event.job, ailment.replica] = cause

@@ -15,7 +15,6 @@ from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import JobArrived
 from ringleaf.explain.judge import judge, would_start
 from ringleaf.explain.match import (
-    BECAUSE_WORDS,
     RULE_WORDS,
     Agreement,
     Because,
@@ -85,7 +84,7 @@ def judged(engine: Engine, job: Job, theirs: str) -> Judgement:
     engine.handle(JobArrived(job, known), 0.0)
     before = _state(engine.view.cluster)
 
-    found = judge(engine.cycle, engine.view.job_states[job.name].job, placed)
+    found = judge(engine.context, engine.view.job_states[job.name].job, placed)
 
     assert _state(engine.view.cluster) == before
     return found
@@ -583,7 +582,7 @@ def test_jobs_that_came_later_are_left_out_on_demand() -> None:
     job = a_job(RING, 4)
 
     with_it = judged(engine, job, "b")
-    without = judge(engine.cycle, job, at("b 0123"), ["later", "unknown"])
+    without = judge(engine.context, job, at("b 0123"), ["later", "unknown"])
 
     assert (with_it.match, with_it.rule) == (Agreement.RULE, "too-few-chips")
     assert without.match is Agreement.SAME
@@ -605,16 +604,16 @@ def test_a_job_that_would_start_is_told_where() -> None:
     for engine in (empty, full):
         engine.handle(JobArrived(job), 0.0)
 
-    found = would_start(empty.cycle, job)
+    found = would_start(empty.context, job)
 
     assert found is not None
     assert places(found.placements) == "a 0123"
-    assert would_start(empty.cycle, a_job(RING, 3)) is None
-    assert would_start(full.cycle, job) is None
+    assert would_start(empty.context, a_job(RING, 3)) is None
+    assert would_start(full.context, job) is None
 
 
 def test_every_rule_has_its_words() -> None:
-    assert {*BECAUSE_WORDS} == {*Because}
+    assert all(each.words for each in Because)
     assert {*RULE_WORDS} == {*map(str, Reason), *map(str, Because)}
 
 

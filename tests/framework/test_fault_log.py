@@ -181,10 +181,10 @@ def test_the_first_deletion_counts_and_every_job_is_named_once(book: FaultLog) -
     book.nodes_changed(None, CHIP_3, 1.0)
     key = KEY_OF_CHIP_3
 
-    book.acted([key, FaultKey("n9", Cause.NODE)], "a", 2.0)
-    book.acted([key], "b", 3.0)
+    book.mark_acted([key, FaultKey("n9", Cause.NODE)], "a", 2.0)
+    book.mark_acted([key], "b", 3.0)
     version = book.version
-    book.acted([key], "a", 4.0)
+    book.mark_acted([key], "a", 4.0)
 
     assert book.version == version
     assert (book.open[key].acted, book.open[key].jobs) == (2.0, ("a", "b"))
@@ -192,7 +192,7 @@ def test_the_first_deletion_counts_and_every_job_is_named_once(book: FaultLog) -
 
 def test_times_of_a_clock_that_goes_back_are_still_a_life(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 10.0)
-    book.acted([KEY_OF_CHIP_3], "a", 8.0)
+    book.mark_acted([KEY_OF_CHIP_3], "a", 8.0)
     book.nodes_changed(CHIP_3, WELL, 7.0)
 
     (fault,) = book.recent
@@ -219,7 +219,7 @@ def test_news_come_in_order_with_their_durations(book: FaultLog) -> None:
     book.nodes_changed(None, WELL, 0.0)
     before = book.version
     book.nodes_changed(WELL, CHIP_3, 1.0)
-    book.acted([KEY_OF_CHIP_3], "a", 3.0)
+    book.mark_acted([KEY_OF_CHIP_3], "a", 3.0)
     book.nodes_changed(CHIP_3, WELL, 8.0)
 
     reported = [(each.stage, each.lasted_s) for each in book.news(before)]
@@ -300,7 +300,7 @@ def test_what_is_known_is_no_news(book: FaultLog) -> None:
 
 def test_two_halves_of_a_life_are_one(book: FaultLog) -> None:
     book.nodes_changed(None, CHIP_3, 10.0)
-    book.acted([KEY_OF_CHIP_3], "b", 11.0)
+    book.mark_acted([KEY_OF_CHIP_3], "b", 11.0)
     book.restore(WRITTEN[:1], 12.0)
 
     (fault,) = book.open.values()
@@ -311,7 +311,7 @@ def test_a_life_begins_as_it_was_written_although_clocks_differ(
     book: FaultLog,
 ) -> None:
     book.nodes_changed(None, CHIP_3, 0.5)
-    book.acted([KEY_OF_CHIP_3], "b", 0.75)
+    book.mark_acted([KEY_OF_CHIP_3], "b", 0.75)
     book.restore([replace(WRITTEN[0], acted=None, jobs=())], 0.5)
 
     (fault,) = book.open.values()

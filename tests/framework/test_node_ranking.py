@@ -180,7 +180,7 @@ class History(RuleBasedStateMachine):
             under = [self.cluster.leaf.item(n) for n, r in enumerate(ranks) if r == low]
             counted = [under.count(leaf) for leaf in (*range(n_leaves), -1)]
 
-            assert preference.places().tolist() == counted
+            assert preference.best_nodes_per_leaf().tolist() == counted
 
     @invariant()
     def chips_are_free_or_held_by_one(self) -> None:

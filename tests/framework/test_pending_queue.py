@@ -42,7 +42,7 @@ def test_jobs_that_request_the_same_are_in_one_equivalence_class() -> None:
     assert len({line, other, another}) == 3
     assert len(pending) == 4
     assert {s.job.name for s in pending} == {"one", "two", "three", "four"}
-    assert pending.class_of("three") is other
+    assert pending.by_job["three"] is other
 
 
 def test_jobs_that_differ_in_their_running_times_may_be_one_class() -> None:
@@ -57,13 +57,13 @@ def test_a_job_that_tells_its_running_time_opens_a_class_of_several() -> None:
     """It may backfill a reservation that the jobs before it may not."""
     pending = UnadmittedQueue()
     _one, line = waits(pending, Job("one", A2, 8), 1)
-    pending.hold_back(line, FULL)
+    pending.close_for_quota(line, FULL)
 
     waits(pending, Job("two", A2, 8), 2)
     assert not pending.is_open(line)
     waits(pending, Job("three", A2, 8, estimate_s=5.0), 3)
     assert pending.is_open(line)
-    assert line.front[1].job.name == "one"
+    assert line.first_job.job.name == "one"
 
 
 def test_the_first_job_behind_a_key_that_a_question_is_true_of() -> None:
@@ -99,7 +99,7 @@ def test_the_lowest_key_is_in_front_then_the_job_that_came_first() -> None:
 
     order = []
     while line:
-        key, job_state = line.front
+        key, job_state = line.first_key, line.first_job
         order.append((key, job_state.job.name))
         pending.remove(job_state.job.name)
 
@@ -115,7 +115,7 @@ def test_a_job_that_comes_back_stands_by_its_new_key() -> None:
     pending.remove("one")
     pending.add(one, (3,))
 
-    assert line.front[1].job.name == "two"
+    assert line.first_job.job.name == "two"
     assert names(line) == {"one", "two"}
 
 
@@ -123,8 +123,8 @@ def test_a_closed_class_opens_when_its_product_is_free() -> None:
     pending = PendingQueue()
     _one, line = waits(pending, Job("one", A2, 8))
     _two, duo = waits(pending, Job("two", DUO, 1))
-    pending.close(line)
-    pending.close(duo)
+    pending.close_for_capacity(line)
+    pending.close_for_capacity(duo)
     assert not pending.queues
     assert pending.queues == []
 
@@ -139,7 +139,7 @@ def test_a_class_with_pods_without_chips_opens_whatever_is_free() -> None:
     pending = PendingQueue()
     roles = (Role("driver", 0), Role("worker", 8))
     _one, line = waits(pending, Job("one", A2, 8, roles=roles))
-    pending.close(line)
+    pending.close_for_capacity(line)
 
     pending.capacity_freed([DUO])
 
@@ -149,7 +149,7 @@ def test_a_class_with_pods_without_chips_opens_whatever_is_free() -> None:
 def test_a_class_that_is_held_back_opens_only_when_queue_usage_changes() -> None:
     pending = PendingQueue()
     _one, line = waits(pending, Job("one", A2, 8))
-    pending.hold_back(line, FULL)
+    pending.close_for_quota(line, FULL)
     assert line.why is FULL
 
     pending.capacity_freed([A2])
@@ -162,10 +162,10 @@ def test_a_queue_that_requests_more_opens_only_classes_of_other_queues() -> None
     pending = PendingQueue()
     _one, own = waits(pending, Job("one", A2, 8, queue="p"))
     _two, other = waits(pending, Job("two", A2, 8, queue="q"))
-    pending.close(own)
-    pending.close(other)
+    pending.close_for_capacity(own)
+    pending.close_for_capacity(other)
 
-    pending.reopen_others("p")
+    pending.reopen_reclaimers("p")
 
     assert pending.queues == ["q"]
     assert pending.is_open(other)
@@ -176,8 +176,8 @@ def test_everything_opens_when_everything_changed() -> None:
     pending = PendingQueue()
     _one, line = waits(pending, Job("one", A2, 8))
     _two, held = waits(pending, Job("two", A2, 4))
-    pending.close(line)
-    pending.hold_back(held, FULL)
+    pending.close_for_capacity(line)
+    pending.close_for_quota(held, FULL)
 
     pending.everything_changed()
 
@@ -187,7 +187,7 @@ def test_everything_opens_when_everything_changed() -> None:
 def test_a_job_that_joins_a_closed_class_in_front_opens_it() -> None:
     pending = PendingQueue()
     _one, line = waits(pending, Job("one", A2, 8), 5)
-    pending.close(line)
+    pending.close_for_capacity(line)
 
     waits(pending, Job("behind", A2, 8), 6)
     assert not pending.is_open(line)
@@ -198,7 +198,7 @@ def test_a_job_that_joins_a_closed_class_in_front_opens_it() -> None:
 def test_an_empty_class_is_forgotten() -> None:
     pending = PendingQueue()
     _one, line = waits(pending, Job("one", A2, 8))
-    pending.close(line)
+    pending.close_for_capacity(line)
     pending.remove("one")
     assert not pending.is_open(line)
 
@@ -302,4 +302,4 @@ def test_jobs_that_left_behind_the_first_are_not_kept() -> None:
     waits(pending, Job("last", A2, 8), 2)
     assert [s.job.name for s in line] == ["first", "last"]
     pending.remove("first")
-    assert line.front[1].job.name == "last"
+    assert line.first_job.job.name == "last"

@@ -17,9 +17,7 @@ from ringleaf.framework.plugin import (
     Victim,
     Vote,
     defines,
-    judges_by_rank,
-    judges_per_job,
-    judges_per_role,
+    judges,
     occupied,
     use_of,
 )
@@ -88,7 +86,7 @@ def test_pods_that_have_a_place_await_one_or_ended_well_are_counted_once() -> No
     job_state.finish({3, 4})
     assert occupied(job_state) == 4
 
-    job_state.promised = frozenset({2, 4, 5})
+    job_state.pipelined = frozenset({2, 4, 5})
     assert occupied(job_state) == 6
 
 
@@ -134,9 +132,8 @@ class Unlike(Fair):
 def test_which_plugins_judge_each_job_by_itself(
     plugin: type[Plugin], vote: str, *, want: bool
 ) -> None:
-    assert judges_per_job(plugin, vote) is want
-    assert judges_by_rank(plugin, vote) is want
-    assert judges_per_role(plugin, vote) is want
+    for attribute in ("per_job", "by_rank", "per_role"):
+        assert judges(plugin, attribute, vote) is want
 
 
 def test_a_plugin_is_asked_for_victims_again_unless_it_says_otherwise() -> None:

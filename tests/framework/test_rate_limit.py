@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringleaf.framework.rate_limit import EvictionRateLimit
+from ringleaf.framework.repairs import EvictionRateLimit
 from ringleaf.model.fault import Deletion
 from ringleaf.model.settings import RepairSettings
 

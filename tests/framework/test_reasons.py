@@ -42,10 +42,10 @@ def test_a_reason_that_holds_no_more_is_explained_as_it_was_reported() -> None:
     story = Story("A", queues=[queue("q", 4)], conf=ALLOCATE.quiet)
     story.arrives(job("j", queue="q"))
     job_state = story.engine.view.job_states["j"]
-    full = story.engine.cycle.quota.no_room(job_state)
+    full = story.engine.context.quota.why_no_room(job_state)
     story.hears(QueueChanged(queue("q", 4, is_open=False)), now=1)
 
-    assert story.engine.cycle.quota.up_to_date(full, job_state) == full
+    assert story.engine.context.quota.up_to_date(full, job_state) == full
 
 
 def test_a_running_job_that_lacks_pods_wants_what_they_request() -> None:
@@ -53,7 +53,7 @@ def test_a_running_job_that_lacks_pods_wants_what_they_request() -> None:
     story.arrives(job("j", 8, 2, queue="q"))
     job_state = story.engine.view.job_states["j"]
 
-    found = story.engine.cycle.quota.no_room(job_state)
+    found = story.engine.context.quota.why_no_room(job_state)
 
     assert found.words == "queue 'q' has no room"
 
@@ -77,6 +77,6 @@ def test_what_others_of_the_queue_reserved_counts_against_its_capability() -> No
     story.arrives(job("small", 8, queue="q"), now=12)
 
     job_state = story.engine.view.job_states["small"]
-    assert story.engine.cycle.quota.no_room(job_state).words == (
+    assert story.engine.context.quota.why_no_room(job_state).words == (
         "queue 'q' has no room: 0 of 16 chips used, 16 kept for other jobs, job wants 8"
     )

@@ -21,7 +21,7 @@ def first_jobs(order: SearchOrder) -> list[str]:
     """The first jobs of equivalence classes, as they are searched for."""
     found = []
     while (line := order.pop()) is not None:
-        found.append(line.front[1].job.name)
+        found.append(line.first_job.job.name)
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_class_that_is_left_is_next_when_an_earlier_job_joins_it() -> None:
     before = order.first_keys()
     add(pending, "first", 1, 8)
 
-    assert line.front[0] < before[line.scheduling_key.queue]
+    assert line.first_key < before[line.scheduling_key.queue]
     order.push_first(line)
 
     assert first_jobs(order) == ["first", "second"]
@@ -85,8 +85,8 @@ def test_the_first_key_of_a_queue_is_that_of_the_job_that_is_next() -> None:
     order = SearchOrder([line, add(pending, "third", 3, 4)])
     (queue,) = order.first_keys()
 
-    assert order.first_keys() == {queue: line.front[0]}
+    assert order.first_keys() == {queue: line.first_key}
     pending.remove("second")
-    assert order.first_keys() == {queue: pending.class_of("third").front[0]}
+    assert order.first_keys() == {queue: pending.by_job["third"].first_key}
     pending.remove("third")
     assert order.first_keys() == {}

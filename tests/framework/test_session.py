@@ -909,7 +909,9 @@ def test_how_often_bars_are_asked_that_refuse_no_node(
     def node_filter(_job: Job, role: Role) -> None:
         asked.append(role)
 
-    session = Session(whole(*"abc"), node_filter=node_filter, per_role=per_role)
+    session = Session(
+        whole(*"abc"), node_filter=node_filter, filter_once_per_role=per_role
+    )
     decision = session.decide(Job("j", A2, 8, 3, demand=demand))
 
     assert isinstance(decision, Placed)

@@ -24,7 +24,7 @@ def a_view(*nodes: Node) -> SchedulerState:
 def enters(view: SchedulerState, job: Job, phase: Phase = Phase.PENDING) -> JobState:
     job_state = JobState(job)
     view.enter(job_state)
-    view.move(job_state, phase)
+    view.set_phase(job_state, phase)
     return job_state
 
 
@@ -35,14 +35,14 @@ def test_there_is_always_a_queue_of_the_default_name() -> None:
 def test_an_account_is_opened_when_it_is_first_asked_for() -> None:
     view = a_view()
 
-    assert view.accounts["x"] is view.accounts["x"]
-    assert [*view.accounts] == ["x"]
+    assert view.queue_usage["x"] is view.queue_usage["x"]
+    assert [*view.queue_usage] == ["x"]
 
 
 def test_pods_count_while_they_are_tried_and_no_longer() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 4, queue="q", demand=CPU))
-    account = view.accounts["q"]
+    account = view.queue_usage["q"]
 
     with Statement(view.cluster) as statement:
         statement.allocate("j", 0, 0b1111, demand=CPU)
@@ -58,18 +58,18 @@ def test_pods_of_unknown_jobs_count_in_no_queue() -> None:
 
     Statement(view.cluster).hold("stranger", 0, 0b1)
 
-    assert view.accounts == {}
+    assert view.queue_usage == {}
 
 
 def test_an_admitted_job_counts_as_inqueue_what_it_does_not_hold_yet() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 2, 3, min_available=2), Phase.INQUEUE)
-    account = view.accounts["default"]
+    account = view.queue_usage["default"]
     assert account.inqueue == {NPU: 4000}
 
     Statement(view.cluster).hold("j", 0, 0b11)
     assert account.inqueue == {NPU: 2000}
-    view.move(job_state, Phase.RUNNING)
+    view.set_phase(job_state, Phase.RUNNING)
     assert account.inqueue == {}
 
 
@@ -82,7 +82,7 @@ def test_what_a_job_could_spare_is_what_it_has_beyond_its_least() -> None:
         statement.hold("j", 0, 0b11 << 2 * replica, replica)
     statement.hold("k", 0, 0b11 << 6)
 
-    assert view.accounts["default"].elastic == {NPU: 2000}
+    assert view.queue_usage["default"].elastic == {NPU: 2000}
 
 
 def test_a_job_that_leaves_takes_everything_with_it() -> None:
@@ -92,7 +92,7 @@ def test_a_job_that_leaves_takes_everything_with_it() -> None:
 
     view.leave(job_state)
 
-    account = view.accounts["default"]
+    account = view.queue_usage["default"]
     assert account.jobs == {}
     for amounts in (account.allocated, account.requested):
         assert not any(amounts.values())
@@ -107,17 +107,17 @@ def test_a_job_that_changes_owes_what_it_owed() -> None:
     job_state.become(Job("j", A2, 4, queue="q"))
     view.enter(job_state)
 
-    assert view.accounts["default"].inqueue == {}
-    assert view.accounts["q"].inqueue == {NPU: 4000}
+    assert view.queue_usage["default"].inqueue == {}
+    assert view.queue_usage["q"].inqueue == {NPU: 4000}
 
 
 def test_pods_that_ended_well_are_asked_for_no_more() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 2, 3))
 
-    view.finish(job_state, [0, 1])
+    view.mark_succeeded(job_state, [0, 1])
 
-    assert view.accounts["default"].requested == {NPU: 2000}
+    assert view.queue_usage["default"].requested == {NPU: 2000}
 
 
 def test_pods_that_are_ending_count_no_longer() -> None:
@@ -130,22 +130,22 @@ def test_pods_that_are_ending_count_no_longer() -> None:
             job_state.placements[replica] = Placement(replica, "n", ())
         statement.commit()
 
-    view.end(job_state, [1])
-    view.end(job_state, [1])
+    view.mark_terminating(job_state, [1])
+    view.mark_terminating(job_state, [1])
     assert job_state.terminating == {1}
-    assert view.accounts["default"].allocated == {NPU: 2000}
+    assert view.queue_usage["default"].allocated == {NPU: 2000}
 
     with Statement(view.cluster) as statement:
         statement.release_pods("j", {1})
         statement.commit()
-    assert view.accounts["default"].allocated == {NPU: 2000}
+    assert view.queue_usage["default"].allocated == {NPU: 2000}
 
 
 def test_a_job_without_pods_has_none_that_end() -> None:
     view = a_view()
     job_state = enters(view, Job("j", A2, 2))
 
-    view.end(job_state, [0])
+    view.mark_terminating(job_state, [0])
 
     assert job_state.terminating == set()
 
@@ -172,13 +172,13 @@ def test_every_change_moves_the_version() -> None:
     versions = [view.version]
     job_state = enters(view, Job("j", A2, 2))
     versions.append(view.version)
-    view.move(job_state, Phase.INQUEUE)
+    view.set_phase(job_state, Phase.INQUEUE)
     versions.append(view.version)
-    view.finish(job_state, [0])
+    view.mark_succeeded(job_state, [0])
     versions.append(view.version)
     view.leave(job_state)
     versions.append(view.version)
-    view.count()
+    view.recount_totals()
     versions.append(view.version)
 
     assert versions == sorted(set(versions))
@@ -233,18 +233,18 @@ def test_accounts_of_queues_that_do_not_exist_go_with_their_jobs() -> None:
         job_state = enters(view, Job(f"j{i}", A2, 4, queue=f"made up {i}"))
         view.leave(job_state)
     kept = enters(view, Job("j", A2, 4, queue="q"))
-    assert [*view.accounts] == ["q"]
+    assert [*view.queue_usage] == ["q"]
 
     view.remove_queue("q")
-    assert [*view.accounts] == ["q"]
+    assert [*view.queue_usage] == ["q"]
     view.leave(kept)
-    assert [*view.accounts] == []
+    assert [*view.queue_usage] == []
 
 
 def test_an_account_without_jobs_goes_with_its_queue() -> None:
     view = a_view()
-    view.accounts["q"]
+    view.queue_usage["q"]
 
     view.remove_queue("q")
 
-    assert [*view.accounts] == []
+    assert [*view.queue_usage] == []

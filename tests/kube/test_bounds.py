@@ -474,7 +474,7 @@ def test_what_queues_count_of_made_up_resources_goes_with_the_pods() -> None:
         stage.drop_pod(f"p{i}")
     stage.cycle()
 
-    account = stage.engine.view.accounts["default"]
+    account = stage.engine.view.queue_usage["default"]
     assert account.requested == account.inqueue == account.allocated == {}
 
 
@@ -748,10 +748,10 @@ def test_queues_that_pods_make_up_leave_nothing() -> None:
     for i in range(20):
         stage.pod(f"p{i}", 1, annotations={QUEUE_NAME: f"made-up-{i}"})
     stage.cycle()
-    assert len(stage.engine.view.accounts) == 20
+    assert len(stage.engine.view.queue_usage) == 20
 
     for i in range(20):
         stage.drop_pod(f"p{i}")
     stage.cycle()
 
-    assert not stage.engine.view.accounts
+    assert not stage.engine.view.queue_usage

@@ -505,11 +505,11 @@ def test_a_queue_that_goes_while_the_page_is_read_is_left_out() -> None:
     while "volcano_unschedule_job_count" not in reading.values:
         next(steps)
     view.remove_queue("goes")
-    view.accounts.pop("goes", None)
+    view.queue_usage.pop("goes", None)
     for _step in steps:
         pass
 
-    assert "goes" not in view.accounts
+    assert "goes" not in view.queue_usage
     assert ("goes",) not in dict(reading.values["volcano_queue_weight"])
 
 

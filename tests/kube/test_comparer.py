@@ -142,7 +142,7 @@ def test_nothing_differs_while_a_search_for_victims_is_interrupted() -> None:
     for _slice in range(100):
         words = stage.cycle(later=0.1, most=1)
         assert found(stage) == []
-        interrupted += stage.engine.is_cut_short
+        interrupted += stage.engine.has_more
         for word in words:
             if word.startswith("evict"):
                 stage.drop_pod(word.split("/")[1].partition(":")[0])

@@ -247,7 +247,7 @@ class Searching:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.is_cut_short = True
+        self.has_more = True
 
     @property
     def view(self) -> SchedulerState:

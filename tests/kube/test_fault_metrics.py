@@ -104,7 +104,7 @@ def test_lives_of_faults_are_counted_once() -> None:
     fault_metrics = a_toll()
     fault_metrics.book.nodes_changed(None, ILL, 1.0)
     chip = FaultKey("n0", Cause.CHIP, Part(PartKind.CHIP, 0))
-    fault_metrics.book.acted([chip], "a", 3.0)
+    fault_metrics.book.mark_acted([chip], "a", 3.0)
     fault_metrics.note([], 3.0)
     fault_metrics.note([], 4.0)
     fault_metrics.book.nodes_changed(ILL, WELL, 11.0)

@@ -355,7 +355,7 @@ class Histories(RuleBasedStateMachine):
                 if holds and pod.number not in job_state.terminating:
                     requested[job_state.job.queue] += 1000 * pod.requested
         charged = {
-            name: each.allocated.get(NPU, 0) for name, each in view.accounts.items()
+            name: each.allocated.get(NPU, 0) for name, each in view.queue_usage.items()
         }
         assert {n: c for n, c in charged.items() if c} == +requested
 

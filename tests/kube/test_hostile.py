@@ -147,7 +147,7 @@ def test_a_queue_is_charged_for_what_its_pods_requested(
         stage.restart()
     stage.cycle()
 
-    assert stage.engine.view.accounts["default"].allocated[NPU] == 4000
+    assert stage.engine.view.queue_usage["default"].allocated[NPU] == 4000
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -168,7 +168,7 @@ def test_a_queue_is_charged_for_no_more_than_nodes_have(
         stage.restart()
     said = stage.cycle()
 
-    account = stage.engine.view.accounts["default"]
+    account = stage.engine.view.queue_usage["default"]
     assert account.allocated["cpu"] <= 21_000
     assert "bind default/good: good-0 on b 01234567" in said
 

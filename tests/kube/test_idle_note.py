@@ -91,4 +91,4 @@ def test_an_engine_that_is_begun_anew_hears_what_the_last_one_knew() -> None:
     stage.decider.begin_anew()
     stage.cycle()
 
-    assert stage.engine.cycle.reservations.idle.budget.account == known
+    assert stage.engine.context.reservations.idle.budget.account == known

@@ -264,7 +264,7 @@ ACTIONS = {
     for name in ("allocate", "backfill", "handle_faults", "preempt")
 }
 """Modules of which no function is given a job; what they call is."""
-WHOLE = {"ringleaf.actions.whole_units"}
+WHOLE = {"ringleaf.actions.propose"}
 """Modules that make leaves whole where no job is pending, which a command does."""
 
 
@@ -355,9 +355,9 @@ def test_a_repair_that_fails_is_set_aside_with_its_job_and_known_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = SCENES["leaves 1.0"].cluster()
-    hold, times = cast("FunctionType", Repair.hold), list[str]()
+    hold, times = cast("FunctionType", Repair.hold_places), list[str]()
     with monkeypatch.context() as patch:
-        patch.setattr(Repair, "hold", failing(times)(hold))
+        patch.setattr(Repair, "hold_places", failing(times)(hold))
         stage.decider.begin_anew()
         stage.gang("good", 1, 4)
         (bound,) = [word for word in stage.endure() if word.startswith("bind")]

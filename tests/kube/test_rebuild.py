@@ -13,7 +13,7 @@ import pytest
 from ringleaf.actions.allocate import attempt
 from ringleaf.engine.engine import Engine
 from ringleaf.engine.event import ConfChanged, Event, JobArrived
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.instruction import Instruction
 from ringleaf.kube import decider as decider_module
 from ringleaf.kube.decider import Decider
@@ -114,7 +114,7 @@ class Counted(Searching):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self.is_cut_short = False
+        self.has_more = False
 
     def handle_all(
         self, events: Iterable[Event], now: float, most: float
@@ -183,8 +183,8 @@ def test_jobs_arrive_one_after_the_other() -> None:
 def failing_for(patch: pytest.MonkeyPatch, is_odd: Callable[[str], bool]) -> None:
     """Fail where a job is tried that is odd by its name."""
 
-    def failing(cycle: Cycle, line: Any, *args: Any, **named: Any) -> bool:  # noqa: ANN401
-        _key, job_state = line.front
+    def failing(cycle: Context, line: Any, *args: Any, **named: Any) -> bool:  # noqa: ANN401
+        job_state = line.first_job
         if is_odd(job_state.job.name):
             raise ZeroDivisionError(job_state.job.name)
         return attempt(cycle, line, *args, **named)

@@ -31,7 +31,7 @@ kept = st.builds(
     Record,
     since=times,
     scope=st.sampled_from(list(RestartScope)),
-    ailments=st.lists(
+    pod_faults=st.lists(
         st.builds(PodFault, numbers, st.sampled_from(OF_PODS), nodes | st.just(""))
     ).map(tuple),
     placements=st.lists(placements).map(tuple),
@@ -60,9 +60,9 @@ def large(n_pods: int, name: str) -> Record:
         Placement(i, name.format(i * 7919 % n_pods), tuple(range(16)), i // 8, mark)
         for i in range(n_pods)
     ]
-    ailments = (PodFault(17, Cause.CHIP, places[17].node),)
+    pod_faults = (PodFault(17, Cause.CHIP, places[17].node),)
     everyone = tuple(range(n_pods))
-    return Record(1.7e9, RestartScope.JOB, ailments, tuple(places), everyone, 1.7e9)
+    return Record(1.7e9, RestartScope.JOB, pod_faults, tuple(places), everyone, 1.7e9)
 
 
 def test_a_job_of_4096_pods_fits_with_long_names_of_nodes() -> None:
@@ -81,7 +81,7 @@ def test_of_a_job_that_does_not_fit_where_its_pods_were_is_left_out() -> None:
     assert len(text) < 8000
     assert found.placements == ()
     assert found.deleted == record.deleted
-    assert found.ailments == record.ailments
+    assert found.pod_faults == record.pod_faults
 
 
 @pytest.mark.parametrize(

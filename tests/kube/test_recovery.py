@@ -339,7 +339,7 @@ def gang(stage: Stage, labels: dict[str, str], pods: int = 2) -> None:
 def ailing(stage: Stage) -> list[tuple[PodFault, ...]]:
     """What is told to be wrong with pods, in the order in which it is."""
     events = stage.cache.events(stage.now)
-    return [each.ailments for each in events if isinstance(each, PodFaultsReported)]
+    return [each.pod_faults for each in events if isinstance(each, PodFaultsReported)]
 
 
 def changed(stage: Stage, name: str) -> Plain:
@@ -482,9 +482,9 @@ def test_after_a_restart_the_same_pods_ail() -> None:
     events = stage.cache.events(stage.now)
     kinds = [type(e) for e in events if isinstance(e, JobArrived | PodFaultsReported)]
     assert kinds == [JobArrived, PodFaultsReported]
-    assert [e.ailments for e in events if isinstance(e, PodFaultsReported)] == before
+    assert [e.pod_faults for e in events if isinstance(e, PodFaultsReported)] == before
     again = stage.cache.everything(stage.now)
-    assert [e.ailments for e in again if isinstance(e, PodFaultsReported)] == before
+    assert [e.pod_faults for e in again if isinstance(e, PodFaultsReported)] == before
 
 
 @pytest.mark.parametrize(

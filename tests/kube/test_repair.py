@@ -718,7 +718,7 @@ def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> Non
     stage.read_records()
     stage.cache.reconfigure(stage.conf)
     stage.cycle()
-    assert stage.engine.repairs["default/g"].deletion.pods == {1, 2}
+    assert stage.engine.repairs["default/g"].deletion.not_back == {1, 2}
 
     stage.cache.reconfigure(quiet)
     stage.cycle()
@@ -762,7 +762,7 @@ def test_of_more_pods_than_there_can_be_some_are_believed() -> None:
     (told,) = (e for e in stage.cache.events(9.0) if isinstance(e, RepairKnown))
 
     found = told.record
-    sizes = {len(found.ailments), len(found.placements), len(found.deleted)}
+    sizes = {len(found.pod_faults), len(found.placements), len(found.deleted)}
     assert sizes == {MOST_DELETED}
     assert (found.since, found.deleted_at) == (0.0, 0.0)
     assert found.retries_used == MAX_RETRIES
@@ -828,14 +828,14 @@ def any_record(dice: random.Random) -> Record:
         )
         for _ in range(dice.randrange(5))
     ]
-    ailments = [
+    pod_faults = [
         PodFault(dice.randrange(6), dice.choice([*Cause]), dice.choice("abx"))
         for _ in range(dice.randrange(3))
     ]
     return Record(
         since=dice.choice((*times, -5.0)),
         scope=dice.choice([*RestartScope]),
-        ailments=tuple(ailments),
+        pod_faults=tuple(pod_faults),
         placements=tuple(places),
         deleted=tuple(dice.sample(range(7), dice.randrange(5))),
         deleted_at=dice.choice((None, *times)),

@@ -53,7 +53,7 @@ UID = "-01234567-89ab-cdef-0123-456789abcdef"
 PODS_ONLY = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 RECORD = Record(
     since=5.0,
-    ailments=(PodFault(1, Cause.CHIP, "b"),),
+    pod_faults=(PodFault(1, Cause.CHIP, "b"),),
     placements=(Placement(1, "b", tuple(range(8))),),
     deleted=(1,),
     deleted_at=6.0,
@@ -830,8 +830,8 @@ def test_a_pod_that_says_so_already_is_not_pointed_at_again() -> None:
     plain["metadata"]["annotations"][names.POD_STATUS] = "Unhealthy-CardUnhealthy"
     stage.put_pod(plain)
 
-    ailments = tuple(PodFault(n, Cause.CHIP, "b") for n in (0, 1))
-    carry_out(stage, server, [ReportFaultyPods(JOB, ailments)])
+    pod_faults = tuple(PodFault(n, Cause.CHIP, "b") for n in (0, 1))
+    carry_out(stage, server, [ReportFaultyPods(JOB, pod_faults)])
 
     assert server.asked == ["PATCH g-0/status"]
 

@@ -457,7 +457,7 @@ def test_a_run_whose_pods_are_evicted_does_not_count(
 ) -> None:
     stage, pods = running(kind)
     job = stage.engine.view.job_states[next(iter(stage.engine.view.job_states))]
-    evict(stage.engine.cycle, job, (*range(len(pods)),), "other", "preempt")
+    evict(stage.engine.context, job, (*range(len(pods)),), "other", "preempt")
     stage.cache.assumed.evict(job.job.name, (*range(len(pods)),))
 
     ends(stage, *pods)

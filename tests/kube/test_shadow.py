@@ -428,5 +428,5 @@ def test_a_loop_tells_what_it_lacks_and_goes_by_the_last_good_configuration() ->
     assert "configuration" not in loop.ready()[1]
     assert loop.live()[0]
     loop.shadow.begin()
-    assert loop.shadow.engine.cycle.framework.conf.actions == ()
+    assert loop.shadow.engine.context.framework.conf.actions == ()
     assert b'"jobs":0' in loop.page()

@@ -28,7 +28,7 @@ class Slow:
         return self._engine.view
 
     @property
-    def is_cut_short(self) -> bool:
+    def has_more(self) -> bool:
         return 0 < len(self.seen) < SLICES
 
     @property

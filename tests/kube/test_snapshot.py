@@ -83,9 +83,9 @@ def test_the_configuration_is_the_real_one_once_it_decides() -> None:
     (told,) = [each for each in look.events if isinstance(each, ConfChanged)]
 
     assert told.conf.actions
-    assert not look.engine.cycle.framework.conf.actions
+    assert not look.engine.context.framework.conf.actions
     look.decide()
-    assert look.engine.cycle.framework.conf.actions
+    assert look.engine.context.framework.conf.actions
 
 
 def unscheduled(message: str, **changes: Any) -> Pod:  # noqa: ANN401

@@ -18,7 +18,13 @@ def three() -> UplinkUsage:
 
 
 def counts(spine: UplinkUsage) -> list[list[int]]:
-    arrays = (spine.crossing, spine.foundation, spine.uncommon, spine.state, spine.sick)
+    arrays = (
+        spine.crossing,
+        spine.foundation,
+        spine.uncommon,
+        spine.state,
+        spine.unhealthy,
+    )
     return [np.asarray(array).astype(int).tolist() for array in arrays]
 
 
@@ -81,11 +87,11 @@ def test_a_leaf_is_sick_while_one_pod_says_so() -> None:
     spine.count("a", 1, 1, SICK, 1)
     spine.count("b", 1, 1, COMMON, 1)
 
-    before = spine.sick.tolist()
+    before = spine.unhealthy.tolist()
     spine.count("a", 1, 1, SICK, -1)
 
     assert before == [False, True, False]
-    assert spine.sick.tolist() == [False, False, False]
+    assert spine.unhealthy.tolist() == [False, False, False]
 
 
 def test_what_is_known_besides_the_pods_counts() -> None:

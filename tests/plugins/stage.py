@@ -73,7 +73,7 @@ class Stage:
                 placement = Placement(replica, f"n{node}", chips_of(taken))
                 job_state.placements[replica] = placement
             statement.commit()
-        self.view.move(job_state, Phase.RUNNING)
+        self.view.set_phase(job_state, Phase.RUNNING)
         return job_state
 
     def _free_chips(self, node: int, chips: int) -> int:

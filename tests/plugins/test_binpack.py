@@ -159,7 +159,7 @@ def test_it_follows_nodes_that_change_and_other_clusters() -> None:
     first = plugin.node_order(job, role, node)
     where.cluster.node_table.change(0, {}, (), {"cpu": 200})
     second = plugin.node_order(job, role, node)
-    where.watch(view({"cpu": 400}).cluster)
+    where.use_cluster(view({"cpu": 400}).cluster)
     third = plugin.node_order(job, role, node)
 
     assert [each.tolist() for each in (first, second, third) if each is not None] == [

@@ -89,7 +89,7 @@ def test_when_a_job_is_ready_pipelined_and_starving(
         i for i, each in enumerate(pods_of_it) if each == "e"
     )
     job_state.finish(i for i, each in enumerate(pods_of_it) if each == "f")
-    job_state.promised = frozenset(
+    job_state.pipelined = frozenset(
         i for i, each in enumerate(pods_of_it) if each == "p"
     )
     votes = stage.votes("gang")

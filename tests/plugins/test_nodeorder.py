@@ -385,7 +385,7 @@ def test_scores_follow_pods_nodes_and_clusters() -> None:
     look()
     other = zoned("ab")
     hold(other, 1, WEB)
-    where.watch(other.cluster)
+    where.use_cluster(other.cluster)
     look()
 
     assert seen == [[0, 0], [100, 0], [100, 0], [0, 0], [0, 0], [0, 100]]
@@ -399,7 +399,7 @@ def test_scores_of_another_cluster_are_its_own_from_the_start() -> None:
         np.arange(2),
     )
     one = plugin.node_order(job, role, nodes)
-    where.watch(zoned("we").cluster)
+    where.use_cluster(zoned("we").cluster)
     other = plugin.node_order(job, role, nodes)
 
     assert one is not None
@@ -415,7 +415,7 @@ def test_resources_follow_nodes_and_clusters() -> None:
         if step == 1:
             where.cluster.node_table.change(0, {}, (), {"cpu": 2_000})
         if step == 2:
-            where.watch(sized({"cpu": 4_000}).cluster)
+            where.use_cluster(sized({"cpu": 4_000}).cluster)
         found = plugin.node_order(job, role, nodes)
         assert found is not None
         seen += found.tolist()

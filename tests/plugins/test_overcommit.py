@@ -42,7 +42,7 @@ def test_used_admitted_and_needed_chips_are_within_the_cluster_times_the_factor(
     """Four nodes of 8 chips: 16 are used, a job that needs 8 was admitted."""
     stage = Stage()
     stage.runs("runs", "0 1")
-    stage.view.move(stage.waits("in"), Phase.INQUEUE)
+    stage.view.set_phase(stage.waits("in"), Phase.INQUEUE)
     job_state = stage.waits("j", chips=1, replicas=chips)
 
     assert stage.voting(conf(arguments)).job_enqueueable(job_state) is want
@@ -76,7 +76,9 @@ def test_a_resource_that_the_cluster_does_not_count_is_not_limited() -> None:
 def test_what_a_job_needs_nothing_of_does_not_count() -> None:
     stage = Stage(nodes=1, resources={"cpu": 1000})
     votes = stage.voting(conf({"overcommit-factor": 1}))
-    stage.view.move(stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE)
+    stage.view.set_phase(
+        stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE
+    )
 
     assert votes.job_enqueueable(stage.waits("j", chips=1, demand=asks(cpu=0)))
 

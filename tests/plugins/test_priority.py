@@ -47,6 +47,6 @@ def test_a_job_starves_until_all_its_pods_have_or_await_a_place(
 ) -> None:
     stage = Stage()
     job_state = stage.runs("j", running, replicas=3, min_available=1)
-    job_state.promised = frozenset(range(3 - promised, 3))
+    job_state.pipelined = frozenset(range(3 - promised, 3))
 
     assert stage.votes("priority").job_starving(job_state) is want

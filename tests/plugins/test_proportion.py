@@ -306,7 +306,7 @@ def test_jobs_are_admitted_within_the_real_capability(
     """Job a runs 16 pods of a chip and needs 12; job b was admitted and needs 8."""
     stage = Stage()
     stage.runs("a", "0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", chips=1, min_available=12)
-    stage.view.move(stage.waits("b"), Phase.INQUEUE)
+    stage.view.set_phase(stage.waits("b"), Phase.INQUEUE)
     job_state = stage.waits("j", chips=1, replicas=99, min_available=least)
 
     assert stage.votes("proportion").job_enqueueable(job_state) is want
@@ -314,7 +314,9 @@ def test_jobs_are_admitted_within_the_real_capability(
 
 def test_only_resources_that_the_job_needs_count_when_it_is_admitted() -> None:
     stage = Stage(nodes=1, resources={"cpu": 1000})
-    stage.view.move(stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE)
+    stage.view.set_phase(
+        stage.waits("in", chips=1, demand=asks(cpu=5000)), Phase.INQUEUE
+    )
     votes = stage.votes("proportion")
 
     assert votes.job_enqueueable(stage.waits("j", chips=1, demand=asks(cpu=0)))

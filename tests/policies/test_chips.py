@@ -38,7 +38,7 @@ def test_a_table_answers_for_every_mask() -> None:
     table = table_of(RING[2], 8)
 
     assert table.rank(mask("01..|....")) == 0
-    assert table.taken(mask("012.|4567")) == mask("....|45..")
+    assert table.choose(mask("012.|4567")) == mask("....|45..")
     assert table.rank(mask("0...|4...")) == NEVER
 
 
@@ -76,14 +76,14 @@ def test_a_large_node_is_answered_as_it_reads(row: Row, n_chips: int) -> None:
     for at, one in enumerate(masks.tolist()):
         assert table.rank(one) == found.rank[at]
         if found.rank[at] != NEVER:
-            assert table.taken(one) == found.taken[at]
+            assert table.choose(one) == found.taken[at]
     assert table.pods(masks).tolist() == [pods_one_by_one(table, n) for n in masks]
 
 
 def pods_one_by_one(table: RowTable, free: np.uint64) -> int:
     left, pods = int(free), 0
     while table.rank(left) != NEVER:
-        left &= ~table.taken(left)
+        left &= ~table.choose(left)
         pods += 1
     return pods
 
@@ -98,8 +98,8 @@ def test_how_many_pods_fit_into_every_mask_is_counted_pod_by_pod() -> None:
 def test_chips_above_the_sixteenth_are_read_too() -> None:
     table = table_of(CARDS[ProductMode.CHIP][2], 64)
 
-    assert table.taken(mask_of([3, 40, 41, 60])) == mask_of([3, 60])
-    assert table.taken(mask_of([40, 41, 42, 61, 62])) == mask_of([61, 62])
+    assert table.choose(mask_of([3, 40, 41, 60])) == mask_of([3, 60])
+    assert table.choose(mask_of([40, 41, 42, 61, 62])) == mask_of([61, 62])
 
 
 def test_no_chip_is_taken_that_is_not_usable_and_as_many_as_asked() -> None:

@@ -8,7 +8,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.demand import Demand, Effect, Taint
 from ringleaf.model.job import Job, Previous, Role
 from ringleaf.model.settings import Settings
-from ringleaf.policies.emptied import EmptyCluster
+from ringleaf.policies.room import EmptyCluster
 from tests.leaves import A2, A3, SINGLE, common, hold, large, leaves, superpods
 
 CPU = Demand(resources=(("cpu", 4000),))
@@ -169,7 +169,7 @@ def test_it_is_kept_for_as_many_requests_as_may_be_pending(
     def refusal(_empty: Cluster, job: Job, _settings: Settings) -> None:
         looked.append(job.name)
 
-    monkeypatch.setattr("ringleaf.policies.emptied._refusal", refusal)
+    monkeypatch.setattr("ringleaf.policies.room._refusal", refusal)
     empty = EmptyCluster(nodes(1), Settings())
     jobs = [
         Job(f"j{i}", A2, 8, demand=Demand(resources=(("cpu", 1 + i),)))

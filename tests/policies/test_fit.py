@@ -12,7 +12,6 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.demand import NOTHING, Demand, Toleration
 from ringleaf.model.job import Job, Role
 from ringleaf.policies.chips import NEVER
-from ringleaf.policies.counting import need_words
 from ringleaf.policies.fit import (
     BOUNDLESS,
     FITS,
@@ -29,6 +28,7 @@ from ringleaf.policies.fit import (
     request_of,
 )
 from ringleaf.policies.products import PRODUCTS
+from ringleaf.policies.words import need_words
 from tests.chips import a_cluster, a_job, a_node
 
 NODE_8 = "0123|4567"
@@ -342,7 +342,7 @@ def test_only_so_many_requests_are_remembered() -> None:
         job = replace(job, demand=Demand(tolerations=(Toleration(f"key-{amount}"),)))
         assert capacity(cluster, request_of(job)) == 1
 
-    assert len(cluster.worked_out) == MAX_KNOWN
+    assert len(cluster.eligibility_cache) == MAX_KNOWN
 
 
 def test_requests_that_differ_in_resources_and_labels_look_at_nodes_once() -> None:
@@ -353,7 +353,7 @@ def test_requests_that_differ_in_resources_and_labels_look_at_nodes_once() -> No
         job = replace(a_job("atlas-800t-a2", 8), demand=demand)
         assert capacity(cluster, request_of(job)) == 1
 
-    assert len(cluster.worked_out) == 1
+    assert len(cluster.eligibility_cache) == 1
 
 
 def test_a_product_that_no_node_has_is_found_nowhere() -> None:
@@ -369,8 +369,8 @@ def test_jobs_that_ask_the_same_share_one_request() -> None:
 
     assert one is same
     assert one.table is same.table
-    assert one.heeds_network
-    assert not request_of(a_job("atlas-800t-a2", 4)).heeds_network
+    assert one.avoids_network_faults
+    assert not request_of(a_job("atlas-800t-a2", 4)).avoids_network_faults
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def ranks_under(cluster: Cluster, job: Job, leaf: int | None) -> list[int] | Non
                 return None
             best = min(nodes, key=lambda node: (ranks.item(node), node))
             got.append(ranks.item(best))
-            taken = request.table.taken(cluster.free.item(best))
+            taken = request.table.choose(cluster.free.item(best))
             statement.allocate("j", best, taken, replica)
     return got
 

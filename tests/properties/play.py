@@ -72,7 +72,7 @@ def arrays(cluster: Cluster) -> dict[str, bytes]:
         f"spine {key}": value for key, value in vars(spine).items()
     }
     kept = {k: v.tobytes() for k, v in every.items() if isinstance(v, np.ndarray)}
-    return kept | {"state": spine.state.tobytes(), "sick": spine.sick.tobytes()}
+    return kept | {"state": spine.state.tobytes(), "sick": spine.unhealthy.tobytes()}
 
 
 def spine_of(cluster: Cluster) -> tuple[Counts, dict[str, tuple[int, bool]]]:
@@ -80,7 +80,7 @@ def spine_of(cluster: Cluster) -> tuple[Counts, dict[str, tuple[int, bool]]]:
     spine, names = cluster.uplinks, [leaf.name for leaf in cluster.leaves]
     counts = (spine.crossing, spine.foundation, spine.uncommon)
     rows = zip(names, *(count.tolist() for count in counts), strict=True)
-    states = zip(spine.state.tolist(), (~spine.sick).tolist(), strict=True)
+    states = zip(spine.state.tolist(), (~spine.unhealthy).tolist(), strict=True)
     return list(rows), dict(zip(names, states, strict=True))
 
 

@@ -70,7 +70,7 @@ def read_one(request: Request, mask: int) -> tuple[int, tuple[int, ...]] | None:
     assert request.table.ranks(many).item() == rank
     if rank == NEVER:
         return None
-    taken = request.table.taken(mask)
+    taken = request.table.choose(mask)
     assert read(request.row, request.product.chips, many).taken.item() == taken
     return rank, written_order(request.row, taken)
 
@@ -104,4 +104,4 @@ def test_tables_of_large_nodes_say_what_the_row_says(key: str) -> None:
                 strict=True,
             ):
                 assert table.rank(mask) == rank
-                assert rank == NEVER or table.taken(mask) == taken
+                assert rank == NEVER or table.choose(mask) == taken

@@ -292,13 +292,13 @@ class World:
 
     def _fits(self, job_state: JobState) -> bool:
         """Whether an admitted job could have more pods than it has."""
-        cycle = self.engine.cycle
-        limit = cycle.quota.limit(
-            job_state, ignore_share=cycle.pending.lost_min_available(job_state)
+        ctx = self.engine.context
+        limit = ctx.quota.limit(
+            job_state, ignore_share=ctx.pending.goes_first(job_state)
         )
         if limit is None or job_state.phase is Phase.PENDING:
             return False
-        placed = cycle.placer.would_place(job_state, limit)
+        placed = ctx.placer.would_place(job_state, limit)
         return placed is not None and bool(placed.placements)
 
 

@@ -55,7 +55,7 @@ class History:
 
     def restart(self) -> None:
         """Another engine hears of all there is, and decides from now on."""
-        reservations, states = self.engine.cycle.reservations, self.engine.view
+        reservations, states = self.engine.context.reservations, self.engine.view
         text = IdleNote(lambda: reservations.idle.account(self.now), lambda _: None)
         known = account_in(text.text() or "")
         arrivals = [
@@ -113,7 +113,7 @@ class History:
         )
         assert kept <= self.limit * (1 + 1e-9) + 1e-6, (kept, self.limit)
         self.seen["reserved"] += bool(self.engine.reservations.keys() - before)
-        spent = self.engine.cycle.reservations.idle.budget.is_spent
+        spent = self.engine.context.reservations.idle.budget.is_spent
         self.seen["suspended"] += bool(before and spent)
         self.seen["near the limit"] += kept > 0.9 * self.limit > 0
 

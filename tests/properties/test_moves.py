@@ -21,7 +21,7 @@ def planned(case: Fragmented) -> MovePlan | None:
     engine = case.engine
     cluster = engine.view.cluster
     before = cluster.free.copy(), dict(cluster.holdings), cluster.version
-    found = propose(engine.cycle, engine.view.job_states["gang"], MOST, ratio=0)
+    found = propose(engine.context, engine.view.job_states["gang"], MOST, ratio=0)
     assert (cluster.free == before[0]).all()
     assert (cluster.holdings, cluster.version) == before[1:]
     plan = found.plan if isinstance(found, NoMoves) else found

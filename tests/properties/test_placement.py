@@ -142,7 +142,7 @@ def circumstances(
         yield job.product
         hit = {p.node for p in decision.placements}
         nodes = [node for node in before if node.name in hit]
-        heeds = request_of(job_of(job)).heeds_network
+        heeds = request_of(job_of(job)).avoids_network_faults
         held = {
             "several nodes": len(hit) > 1,
             "several pods on a node": len(hit) < job.replicas,

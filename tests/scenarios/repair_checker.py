@@ -55,7 +55,7 @@ class Books:
         ending = self.ending.get(job, set())
         return {n: p for n, p in self.pods.get(job, {}).items() if n not in ending}
 
-    def is_sick(self, job: str, replica: int, place: Placement) -> bool:
+    def may_fail_pods(self, job: str, replica: int, place: Placement) -> bool:
         """Whether a pod may be called faulty."""
         recovery = self.jobs[job].recovery
         own = self.ailing.get(job, {}).get(replica)
@@ -161,7 +161,7 @@ def _check(books: Books, step: Step) -> None:
             case Repaired(job):
                 alive = books.alive(job)
                 gone = books.deleted.pop(job, set()) - alive.keys()
-                sick = [n for n, p in alive.items() if books.is_sick(job, n, p)]
+                sick = [n for n, p in alive.items() if books.may_fail_pods(job, n, p)]
                 books.records.pop(job, None)
                 if gone or sick:
                     books.complaints.append(
@@ -200,7 +200,7 @@ def _wrong_deletion(books: Books, said: Delete) -> Iterator[str]:
     lost = books.lost.get(said.job, set())
     # Pods that were deleted before and are still ending may be deleted once more.
     victims = {*said.replicas} - books.ending.get(said.job, set()) - lost
-    sick = {n for n, p in alive.items() if books.is_sick(said.job, n, p)} | lost
+    sick = {n for n, p in alive.items() if books.may_fail_pods(said.job, n, p)} | lost
     sick |= {n for n, c in books.ailing.get(said.job, {}).items() if c}
     may = _may_go(recovery, known.scope, sick, alive, books.deleted.get(said.job, ()))
     if not victims <= may:
@@ -266,11 +266,13 @@ def _not_returned(
     now = books.alive(job.name) | {place.replica: place for place in said.placements}
     record = books.records[job.name].record
     assert record is not None
-    unwell = {each.replica for each in record.ailments if each.cause is Cause.RELATION}
+    unwell = {
+        each.replica for each in record.pod_faults if each.cause is Cause.RELATION
+    }
     moved = {n for n in now if n in was and _place(was[n]) != _place(now[n])}
     for place in said.placements:
         n = place.replica
-        if n not in moved or n in unwell or books.is_sick(job.name, n, was[n]):
+        if n not in moved or n in unwell or books.may_fail_pods(job.name, n, was[n]):
             continue
         together = _block(job, was, n) if job.network is Network.SUPERPODS else {*was}
         if not together <= moved:

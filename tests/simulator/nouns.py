@@ -236,7 +236,7 @@ def recoveries(draw: st.DrawFn, job: Job) -> Recovery:
     )
 
 
-ailments = st.builds(PodFault, st.integers(0, 3), st.sampled_from(Cause), names)
+pod_faults = st.builds(PodFault, st.integers(0, 3), st.sampled_from(Cause), names)
 
 
 @st.composite
@@ -383,7 +383,7 @@ records = st.builds(
     Record,
     seconds,
     st.sampled_from(RestartScope),
-    tuples(ailments),
+    tuples(pod_faults),
     placements(None),
     ranks,
     st.none() | seconds,
@@ -413,7 +413,7 @@ kinds_of_events: Final[Sequence[st.SearchStrategy[ev.Event]]] = (
     st.builds(ev.PodsGone, names, ranks, flags, flags),
     st.builds(ev.PodsEnding, names, ranks),
     st.builds(ev.BindFailed, names, ranks),
-    st.builds(ev.PodFaultsReported, names, tuples(ailments)),
+    st.builds(ev.PodFaultsReported, names, tuples(pod_faults)),
     st.builds(ev.PodsRun, names, ranks, st.none() | seconds.map(abs)),
     st.builds(ev.PodsRefused, names, ranks, texts),
     st.builds(ev.RepairKnown, names, records),

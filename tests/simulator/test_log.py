@@ -137,7 +137,7 @@ def test_whatever_an_engine_heard_of_causes_is_played_again(cause: Cause) -> Non
     out, ailing = io.BytesIO(), (PodFault(0, cause, "n"),)
     recorder = Recorder(Engine([Node("n", A2, 8, 255)]), out)
 
-    recorder.handle(RepairKnown("j", Record(0.0, ailments=ailing, deleted=(0,))), 1)
+    recorder.handle(RepairKnown("j", Record(0.0, pod_faults=ailing, deleted=(0,))), 1)
     recorder.handle(PodFaultsReported("j", ailing), 2)
 
     out.seek(0)

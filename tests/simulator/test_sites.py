@@ -202,7 +202,7 @@ def test_the_cluster_of_a_scenario_is_empty_and_else_as_it_was() -> None:
     assert [queue.name for queue in made.queues] == ["gold"]
     cluster = Cluster(made.nodes, made.leaves)
     assert cluster.uplinks.state.tolist() == [0, 0]
-    assert cluster.uplinks.sick.tolist() == [False, False]
+    assert cluster.uplinks.unhealthy.tolist() == [False, False]
 
 
 def test_queues_are_added_once() -> None:

@@ -45,7 +45,7 @@ def opened(*jobs: str, more: str = "") -> Cluster:
 def states(cluster: Cluster) -> str:
     """The state of every leaf: i, s or x, and a ! where it is unhealthy."""
     letters = ("isx"[state] for state in cluster.uplinks.state.tolist())
-    sick = ("!" * bool(each) for each in cluster.uplinks.sick.tolist())
+    sick = ("!" * bool(each) for each in cluster.uplinks.unhealthy.tolist())
     return " ".join(a + b for a, b in zip(letters, sick, strict=True))
 
 

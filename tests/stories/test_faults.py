@@ -246,7 +246,7 @@ def test_what_does_not_end_in_time_is_deleted_at_once(ward: Ward) -> None:
         "the pods to be deleted at once",
     )
     assert uids(stage.pods("train")) == uids(pods)
-    ward.let_go()
+    ward.drop_hold()
     now = ward.wait_for_others("train", pods)
 
     assert places(now[::3]) == places(pods[::3])
@@ -272,7 +272,7 @@ def test_a_chip_that_recovers_is_used_again(ward: Ward) -> None:
     )
     for pods in (soon, late):
         ward.actor.recover_chips(node_of(pods[1]))
-    ward.let_go()
+    ward.drop_hold()
     back = ward.wait_for_others("soon", soon[1:])
 
     assert places(back) == places(soon)

@@ -289,7 +289,7 @@ def victim(name: str, priority: str, node: str, label: str) -> Object:
     return found
 
 
-def let_go(stage: Stage, name: str) -> None:
+def drop_hold(stage: Stage, name: str) -> None:
     change = {"metadata": {"finalizers": None}}
     stage.bed.request("PATCH", stage.pod_path(name), change)
 
@@ -352,7 +352,7 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
         said = stage.wait_for_event("victim", "Evict")
         stage.wait_for_condition("urgent", "victim-group' to end")
         held = node_of(stage.pod("urgent"))
-        let_go(stage, "victim")
+        drop_hold(stage, "victim")
         (found,) = stage.wait_until_runs("urgent")
 
         assert (told["status"], told["reason"]) == ("True", "PreemptionByScheduler")
@@ -364,8 +364,8 @@ def test_victims_are_told_and_budgets_are_heeded(stage: Stage) -> None:
         assert condition(stage.pod("safe"), "DisruptionTarget") == {}
         assert stage.events("safe", "Evict") == []
     finally:
-        let_go(stage, "safe")
-        let_go(stage, "victim")
+        drop_hold(stage, "safe")
+        drop_hold(stage, "victim")
 
 
 def test_nobody_is_evicted_where_budgets_protect_all(stage: Stage) -> None:
@@ -389,5 +389,5 @@ def test_nobody_is_evicted_where_budgets_protect_all(stage: Stage) -> None:
             assert "deletionTimestamp" not in stage.pod(name)["metadata"]
             assert stage.events(name, "Evict") == []
     finally:
-        let_go(stage, "safe")
-        let_go(stage, "sound")
+        drop_hold(stage, "safe")
+        drop_hold(stage, "sound")

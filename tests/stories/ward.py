@@ -196,7 +196,7 @@ class Ward:
         self._held.append(name)
         self._finalize(name, [FINALIZER])
 
-    def let_go(self) -> None:
+    def drop_hold(self) -> None:
         """Let pods end that took their time."""
         for name in self._held:
             self._finalize(name, None)
@@ -210,7 +210,7 @@ class Ward:
         """Let everything be well again."""
         for child in self._children:
             child.kill()
-        self.let_go()
+        self.drop_hold()
         for node in sorted(self._broken):
             self.actor.recover_chips(node)
             self.actor.recover_node(node)

@@ -61,8 +61,8 @@ def test_the_certificate_can_be_verified(testbed: Testbed) -> None:
 def test_a_service_account_has_a_kubeconfig_and_the_audit_log_names_it(
     bed: Testbed,
 ) -> None:
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    bed.client.ask("POST", accounts, {"metadata": {"name": "somebody"}})
+    queue_usage = "/api/v1/namespaces/default/serviceaccounts"
+    bed.client.ask("POST", queue_usage, {"metadata": {"name": "somebody"}})
     file = bed.kubeconfig_of_account("default", "somebody")
 
     with pytest.raises(TestbedError, match="cannot list resource"):

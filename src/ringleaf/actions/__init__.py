@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ringleaf.actions.allocate import allocate
-from ringleaf.actions.backfill import backfill
+from ringleaf.actions.allocate import allocate, backfill
 from ringleaf.actions.enqueue import enqueue
-from ringleaf.actions.preempt import preempt
+from ringleaf.actions.evict import preempt, reclaim
 from ringleaf.actions.rearrange import rearrange
-from ringleaf.actions.reclaim import reclaim
-from ringleaf.framework.cycle import ActionFunction
+from ringleaf.framework.context import ActionFunction
 
 ACTION_FUNCTIONS: Final[Mapping[str, ActionFunction]] = MappingProxyType(
     {

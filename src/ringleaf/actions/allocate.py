@@ -1,16 +1,17 @@
-"""Place jobs that ask for something: all the pods they cannot do without, or none.
+"""Place pending jobs: ``allocate`` if they request something, else ``backfill``.
 
-First those with a reservation, then queue by queue, job by job, then rejected jobs
-that fit. A job that has waited too long gets a reservation (``reserve``).
+``allocate`` starts jobs with a reservation first, then jobs queue by queue, all pods
+that a job cannot do without or none, then rejected jobs that fit. A job that has waited
+too long gets a reservation (``reserve``).
 """
 
-from ringleaf.actions.admit_fitting import admit_fitting
+from ringleaf.actions.enqueue import admit_fitting
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve, reserve_terminating, tend_reservations
 from ringleaf.actions.start import start
 from ringleaf.framework.budget import COST_REFUSED, COST_TRIED
 from ringleaf.framework.changes import Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.reasons import PendingCause, QueueReason
@@ -18,103 +19,121 @@ from ringleaf.model.decision import Waiting
 from ringleaf.model.job import Job
 
 
-def allocate(cycle: Cycle) -> None:
+def allocate(ctx: Context) -> None:
     """Place jobs, in the order of queues and jobs."""
-    tend_reservations(cycle)
-    pending, votes = cycle.pending, cycle.framework.votes
-    turns = QueueIterator(cycle, pending.waiting)
+    tend_reservations(ctx)
+    pending, votes = ctx.pending, ctx.framework.votes
+    turns = QueueIterator(ctx, pending.admitted)
     endings: list[JobState] | None = None
     quota_refusals: dict[Job, QueueReason] = {}
     while (job_class := turns.next()) is not None:
-        if cycle.slice.cut_short():
+        if ctx.budget.stop_binding():
             return
-        queue = cycle.view.queues.get(turns.queue)
-        lost_pods = pending.lost_min_available(job_class.front[1])
-        if queue is not None and not lost_pods and votes.overused(queue):
+        queue = ctx.state.queues.get(turns.queue)
+        goes_first = pending.goes_first(job_class.first_job)
+        if queue is not None and not goes_first and votes.overused(queue):
             pending.pass_over(turns.queue)
             turns.skip_queue()
-        elif attempt(cycle, job_class, quota_refusals, lost_pods=lost_pods):
+        elif attempt(ctx, job_class, quota_refusals):
             endings, quota_refusals = None, {}
         else:
             if endings is None:
-                endings = cycle.reservations.unclaimed(cycle.victim_search.ending)
-            if reserve_terminating(cycle, job_class, endings):
+                endings = ctx.reservations.unclaimed(ctx.victim_search.ending)
+            if reserve_terminating(ctx, job_class, endings):
                 endings, quota_refusals = None, {}
     if pending.rejected:
-        if not admit_fitting(cycle):
+        if not admit_fitting(ctx):
             return
         pending.report_rejected()
     if turns.is_done:
-        reserve(cycle)
+        reserve(ctx)
 
 
 def attempt(
-    cycle: Cycle,
+    ctx: Context,
     job_class: EquivalenceClass,
-    quota_refusals: dict[Job, QueueReason] | None = None,
-    *,
-    lost_pods: bool | None = None,
+    quota_refusals: dict[Job, QueueReason],
 ) -> bool:
     """Try the first job of *job_class*; whether it was placed, or left the class.
 
     *quota_refusals* keeps which requests the quota of a queue refused, and why; as long
     as no job starts or reserves, the quota gives the same answer to the same request.
-    *lost_pods* says whether the job lost pods that it cannot do without.
     """
-    quota_refusals = {} if quota_refusals is None else quota_refusals
-    _key, job_state = job_class.front
-    waiting, reports = cycle.pending.waiting, cycle.reports
+    job_state = job_class.first_job
+    waiting, reports = ctx.pending.admitted, ctx.reports
     if job_state.phase is not Phase.RUNNING:
-        refusal = cycle.framework.votes.job_valid(job_state)
+        refusal = ctx.framework.votes.job_valid(job_state)
         if refusal is not None:
             why = QueueReason(PendingCause.REFUSED, detail=refusal)
             reports.report_pending(job_state, why)
-            cycle.pending.remove(job_state.job.name)
+            ctx.pending.remove(job_state.job.name)
             return True
-    if lost_pods is None:
-        lost_pods = cycle.pending.lost_min_available(job_state)
-    is_shareable = not (
-        lost_pods
+    goes_first = ctx.pending.goes_first(job_state)
+    refusal_is_reusable = not (
+        goes_first
         or job_state.placements
         or job_state.facts.finished
-        or job_state.job.name in cycle.reservations.by_job
-        or (cycle.reservations.by_job and cycle.reservations.aged)
+        or job_state.job.name in ctx.reservations.by_job
+        or (ctx.reservations.by_job and ctx.reservations.aged)
     )
-    cycle.slice.cost += COST_REFUSED
+    ctx.budget.cost += COST_REFUSED
     known = (
         quota_refusals.get(job_state.facts.key_without_run_time)
-        if is_shareable
+        if refusal_is_reusable
         else None
     )
-    limit = None if known else cycle.quota.limit(job_state, ignore_share=lost_pods)
+    limit = None if known else ctx.quota.limit(job_state, ignore_share=goes_first)
     if limit is None:
-        why = known or cycle.quota.no_room(job_state)
-        if is_shareable:
+        why = known or ctx.quota.why_no_room(job_state)
+        if refusal_is_reusable:
             quota_refusals[job_state.facts.key_without_run_time] = why
-        waiting.hold_back(job_class, why)
-        cycle.victim_search.fail(job_class)
+        waiting.close_for_quota(job_class, why)
+        ctx.victim_search.fail(job_class)
         reports.report_pending(job_state, why)
         return False
-    if isinstance(job_class.why, Waiting) and cycle.placer.lacks_room(job_state):
-        waiting.close(job_class, job_class.why)  # what was reported still holds
-        cycle.victim_search.fail(job_class)
+    if isinstance(job_class.why, Waiting) and ctx.placer.lacks_room(job_state):
+        waiting.close_for_capacity(
+            job_class, job_class.why
+        )  # what was reported still holds
+        ctx.victim_search.fail(job_class)
         return False
-    cycle.slice.cost += COST_TRIED + job_state.facts.selecting
-    found = cycle.placer.place(job_state, limit)
+    ctx.budget.cost += COST_TRIED + job_state.facts.filter_cost
+    found = ctx.placer.place(job_state, limit)
     if isinstance(found, tuple):
-        start(cycle, job_state, found)
+        start(ctx, job_state, found)
         return True
-    found = cycle.placer.with_reserved(job_state, found)
-    _note_stuck(cycle, job_state)
-    waiting.close(job_class, found)
-    cycle.victim_search.fail(job_class)
+    found = ctx.placer.with_reserved(job_state, found)
+    _note_stuck(ctx, job_state)
+    waiting.close_for_capacity(job_class, found)
+    ctx.victim_search.fail(job_class)
     reports.report_pending(job_state, found)
     return False
 
 
-def _note_stuck(cycle: Cycle, job_state: JobState) -> None:
+def _note_stuck(ctx: Context, job_state: JobState) -> None:
     """Pods of a job that is repaired find no place."""
-    repair = cycle.failures.repairs.open.get(job_state.job.name)
-    if repair is not None and repair.stuck_at is None:
-        repair.stuck_at = cycle.view.now
-        cycle.changes.note(Change.REPAIR_MOVED)
+    repair = ctx.repairs.open.get(job_state.job.name)
+    if repair is not None and repair.deletion.unschedulable_since is None:
+        repair.deletion.unschedulable_since = ctx.state.now
+        ctx.wakeups.note(Change.REPAIR_PROGRESSED)
+
+
+def backfill(ctx: Context) -> None:
+    """Place jobs that request nothing."""
+    best_effort = ctx.pending.best_effort
+    if not best_effort.by_job:
+        return
+    turns = QueueIterator(ctx, best_effort)
+    while (job_class := turns.next()) is not None:
+        job_state = job_class.first_job
+        if (why := ctx.quota.why_closed(job_state.job.queue)) is not None:
+            best_effort.close_for_quota(job_class, why)
+            ctx.reports.report_pending(job_state, why)
+            continue
+        ctx.budget.cost += COST_TRIED + job_state.facts.filter_cost
+        found = ctx.placer.place(job_state, job_state.facts.n_pods)
+        if isinstance(found, tuple):
+            start(ctx, job_state, found)
+        else:
+            best_effort.close_for_capacity(job_class, found)
+            ctx.reports.report_pending(job_state, found)

@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 
 from ringleaf.actions.reserve import report_reservation
-from ringleaf.actions.reserved import give_up, reserve_for
+from ringleaf.actions.start import give_up, reserve_for
 from ringleaf.actions.victims import Choice, EvictionCandidate, Ranking
-from ringleaf.framework.cycle import Cycle
-from ringleaf.framework.job_state import JobState, selecting
+from ringleaf.framework.context import Context
+from ringleaf.framework.job_state import JobState, filter_cost
 from ringleaf.framework.plugin import Victim
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.statement import Statement
@@ -110,17 +110,17 @@ class Candidates:
 
     def __init__(
         self,
-        cycle: Cycle,
+        ctx: Context,
         ballot: Ballot,
         job_state: JobState,
         pool: Sequence[JobState],
         min_run_s: float,
     ) -> None:
-        self._cycle, self._min_run_s = cycle, min_run_s
-        self._giving = cycle.reservations.usable_by(job_state)
+        self._ctx, self._min_run_s = ctx, min_run_s
+        self._giving = ctx.reservations.usable_by(job_state)
         """The reservations that the evictor may use."""
-        blocked = cycle.reservations.blocked_by(self._giving)
-        self._enders = cycle.reservations.unclaimed(cycle.victim_search.ending)
+        blocked = ctx.reservations.blocked_by(self._giving)
+        self._enders = ctx.reservations.unclaimed(ctx.victim_search.ending)
         able = [each for each in pool if self._may_go(job_state, each, blocked)]
         self._able = {other.job.name: other for other in able}
         victims = [
@@ -128,9 +128,7 @@ class Candidates:
             for other in able
             for replica in sorted(other.placements, reverse=True)
         ]
-        cycle.victim_search.cost += (
-            len(pool) + len(cycle.reservations.by_job)
-        ) // FOUND
+        ctx.victim_search.cost += (len(pool) + len(ctx.reservations.by_job)) // FOUND
         self._vote = VictimVote(ballot, job_state, victims)
         self._vain: set[Job] = set()
         """What was asked, however long, and found no victims among those there are."""
@@ -141,7 +139,7 @@ class Candidates:
         """Whether an evictor of the same queue and priority has the same candidates."""
         return (
             self._vote.by_rank
-            and self._cycle.reservations.usable_by(job_state) == self._giving
+            and self._ctx.reservations.usable_by(job_state) == self._giving
         )
 
     def _may_go(
@@ -153,25 +151,25 @@ class Candidates:
         job in the way of another's reservation, unless that yields to it, and no job
         that is being bound.
         """
-        name, cycle = other.job.name, self._cycle
+        name, ctx = other.job.name, self._ctx
         if other is job_state or other.terminating or is_blocked(name):
             return False
         if name in job_state.history.evicted_by:
             return False
-        if other.history.evicted_in == cycle.victim_search.arrivals:
-            cycle.victim_search.spared = True
+        if other.history.evicted_in == ctx.victim_search.arrivals:
+            ctx.victim_search.spared = True
             return False
         return self._ran_long_enough(other)
 
     def _ran_long_enough(self, other: JobState) -> bool:
         """Whether *other* is old enough to go; else it is noted when it will be."""
-        cycle = self._cycle
+        ctx = self._ctx
         assert other.started is not None
         old_at = max(other.started + self._min_run_s, other.history.bound_at + BIND_S)
-        cycle.wake_at(old_at)
-        if old_at > cycle.view.now:
-            cycle.victim_search.again_at = min(cycle.victim_search.again_at, old_at)
-        return old_at <= cycle.view.now
+        ctx.wake_at(old_at)
+        if old_at > ctx.state.now:
+            ctx.victim_search.again_at = min(ctx.victim_search.again_at, old_at)
+        return old_at <= ctx.state.now
 
     def fewest(self, job_state: JobState) -> tuple[list[Choice], Placed] | None:
         """The fewest pods after which *job_state* fits, and where."""
@@ -196,16 +194,13 @@ class Candidates:
         found = self._ranking.fewest(
             fits, missing, PLACED // _work(job_state.remaining)
         )
-        if (
-            found is None
-            and job_state.job.name not in self._cycle.failures.repairs.open
-        ):
+        if found is None and job_state.job.name not in self._ctx.repairs.open:
             self._vain.add(job_state.facts.key_without_run_time)
         return found
 
     def _vote_again(self, job_state: JobState) -> None:
         self._vain.clear()
-        self._cycle.victim_search.cost += self._vote.n_agreed // ASKED
+        self._ctx.victim_search.cost += self._vote.n_agreed // ASKED
         if self._vote.vote_again(job_state):
             self._ranking = self._rank()
 
@@ -219,14 +214,14 @@ class Candidates:
             pods = tuple(agreed.get(name, ()))
             known = self._known.get(name)
             if pods and (known is None or known.pods != pods):
-                known = self._known[name] = _candidate_of(self._cycle, other, pods)
+                known = self._known[name] = _candidate_of(self._ctx, other, pods)
             if pods and known is not None and (known.whole or known.surplus):
                 found.append(known)
         return Ranking(found)
 
     def _missing_chips(self, job_state: JobState) -> int:
         """Chips that must be free besides those that are, for the job to fit at all."""
-        cluster, job = self._cycle.view.cluster, job_state.remaining
+        cluster, job = self._ctx.state.cluster, job_state.remaining
         free = np.bitwise_count(cluster.free[of_product(cluster, job.product)]).sum()
         ends = sum(
             len(other.placements[pod].chips)
@@ -239,9 +234,9 @@ class Candidates:
         self, job_state: JobState, chosen: Sequence[Choice]
     ) -> Placed | None:
         """Where the job would be placed if the *chosen* pods were gone."""
-        cycle, cluster = self._cycle, self._cycle.view.cluster
-        cycle.victim_search.cost += sum(choice.n_pods for choice in chosen)
-        cycle.victim_search.cost += max(TRIAL, _work(job_state.remaining))
+        ctx, cluster = self._ctx, self._ctx.state.cluster
+        ctx.victim_search.cost += sum(choice.n_pods for choice in chosen)
+        ctx.victim_search.cost += max(TRIAL, _work(job_state.remaining))
         with Statement(cluster) as statement:
             for other in self._enders:
                 statement.release_pods(other.job.name, other.terminating)
@@ -249,9 +244,9 @@ class Candidates:
                 statement.release_pods(choice.job, choice.pods)
             for reservation in self._giving:
                 statement.drop(reservation.owner)
-            if cycle.quota.limit(job_state) is None:
+            if ctx.quota.limit(job_state) is None:
                 return None
-            return cycle.framework.session.place(
+            return ctx.framework.session.place(
                 job_state.remaining, job_state.remaining.effective_min
             )
 
@@ -263,7 +258,7 @@ class Candidates:
         What was reserved before, by the job itself or by others that yield to it, is
         given up.
         """
-        cycle = self._cycle
+        ctx = self._ctx
         gone = {choice.job for choice in chosen}
         nodes = {placement.node for placement in placed.placements}
         for other in self._giving:
@@ -271,22 +266,22 @@ class Candidates:
                 other.nodes.isdisjoint(nodes) and gone.isdisjoint(other.blockers)
             )
             if other.job.name == job_state.job.name:
-                give_up(cycle, other)
+                give_up(ctx, other)
             elif meets:
-                give_up(cycle, other)
-                cycle.pending.add(cycle.view.job_states[other.job.name])
+                give_up(ctx, other)
+                ctx.pending.add(ctx.state.job_states[other.job.name])
         reservation = Reservation(
             job_state.remaining,
             placed.placements,
-            since=cycle.view.now,
+            since=ctx.state.now,
             why="pods were evicted",
             aged=False,
         )
         for choice in chosen:
-            reservation.blocked_elsewhere(cycle.view.job_states[choice.job])
+            reservation.blocked_elsewhere(ctx.state.job_states[choice.job])
         reservation.blocked_by(self._enders)
-        reserve_for(cycle, job_state, reservation)
-        report_reservation(cycle, job_state, reservation)
+        reserve_for(ctx, job_state, reservation)
+        report_reservation(ctx, job_state, reservation)
         return reservation
 
     def evicted(self, chosen: Sequence[Choice], reservation: Reservation) -> None:
@@ -302,7 +297,7 @@ class Candidates:
 
 def _work(job: Job) -> int:
     """What it costs to place *job*, in pods."""
-    scans = SCANNED * (job.n_requests - 1) + SELECTED * selecting(job)
+    scans = SCANNED * (job.n_requests - 1) + SELECTED * filter_cost(job)
     return max(1, job.n_pods + scans)
 
 
@@ -311,7 +306,7 @@ def _victims_of(chosen: Iterable[Choice]) -> list[Victim]:
 
 
 def _candidate_of(
-    cycle: Cycle, other: JobState, pods: tuple[int, ...]
+    ctx: Context, other: JobState, pods: tuple[int, ...]
 ) -> EvictionCandidate:
     """What *other* can give up of the *pods* that the plugins agree on."""
     return EvictionCandidate(
@@ -319,7 +314,7 @@ def _candidate_of(
         pods=pods,
         surplus=other.surplus,
         whole=len(pods) == len(other.placements),
-        loss=_loss(cycle, other, pods),
+        loss=_loss(ctx, other, pods),
         chips=tuple(len(other.placements[pod].chips) for pod in pods),
         kept=_kept(other, pods),
     )
@@ -336,8 +331,8 @@ def _kept(other: JobState, pods: Iterable[int]) -> frozenset[int]:
     return frozenset(kept)
 
 
-def _loss(cycle: Cycle, other: JobState, pods: Iterable[int]) -> tuple[float, ...]:
+def _loss(ctx: Context, other: JobState, pods: Iterable[int]) -> tuple[float, ...]:
     """Chip-seconds of work that each pod loses."""
     assert other.started is not None
-    seconds = cycle.view.now - other.started
+    seconds = ctx.state.now - other.started
     return tuple(seconds * len(other.placements[pod].chips) for pod in pods)

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ringleaf.actions.end_pods import end_for_repair
-from ringleaf.framework.cycle import Cycle
+from ringleaf.actions.end_pods import end_pods_for_repair
+from ringleaf.framework.context import Context
 from ringleaf.framework.instruction import (
     AskToExit,
     Delete,
@@ -26,56 +26,53 @@ from ringleaf.model.fault import (
     SubHealth,
 )
 from ringleaf.model.placement import Placement
-from ringleaf.policies.counting import counted, some_of
 from ringleaf.policies.faults import (
-    asks_first,
     cause_of,
     first_cause,
     first_scope,
     is_forced,
     next_scope,
     pods_to_delete,
+    requests_exit_first,
 )
+from ringleaf.policies.words import counted, some_of
 
-Pods = Mapping[int, Placement]
-
-
-WIDER: Final = tuple(RestartScope)
+SCOPES: Final = tuple(RestartScope)
 """How much is deleted, the least first."""
 
 
 MAX_TOLD: Final = 3
 
 
-def limit_allows(cycle: Cycle, pods: int) -> bool:
+def eviction_rate_allows(ctx: Context, pods: int) -> bool:
     """Whether *pods* more may be deleted now."""
-    rules, rate_limit = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
-    return rate_limit.allows(pods, _n_pods(cycle), cycle.view.now, rules)
+    rules, rate_limit = ctx.state.settings.repairs, ctx.repairs.rate_limit
+    return rate_limit.allows(pods, _n_pods(ctx), ctx.state.now, rules)
 
 
-def _n_pods(cycle: Cycle) -> int:
+def _n_pods(ctx: Context) -> int:
     """The pods there are, counted once in a cycle."""
-    rate_limit = cycle.failures.repairs.rate_limit
+    rate_limit = ctx.repairs.rate_limit
     if rate_limit.n_pods is None:
-        rate_limit.n_pods = count_pods(cycle)
+        rate_limit.n_pods = count_pods(ctx)
     return rate_limit.n_pods
 
 
-def count_pods(cycle: Cycle) -> int:
+def count_pods(ctx: Context) -> int:
     """The pods there are, with those that were deleted and are to come back."""
-    held = sum(len(each.placements) for each in cycle.view.job_states.values())
+    held = sum(len(each.placements) for each in ctx.state.job_states.values())
     away = 0
-    for repair in cycle.failures.repairs.open.values():
-        job_state = cycle.view.job_states.get(repair.name)
+    for repair in ctx.repairs.open.values():
+        job_state = ctx.state.job_states.get(repair.name)
         held_still = () if job_state is None else job_state.placements
-        away += len(repair.wanting(job_state) - {*held_still})
+        away += len(repair.missing_pods(job_state) - {*held_still})
     return held + away
 
 
-def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
+def faulty_pods(ctx: Context, job_state: JobState) -> dict[int, PodFault]:
     """The pods of a job that are faulty, and were not dealt with."""
-    repairs, recovery = cycle.failures.repairs, job_state.job.recovery
-    own = _own_pod_faults(cycle, job_state)
+    repairs, recovery = ctx.repairs, job_state.job.recovery
+    own = _own_pod_faults(ctx, job_state)
     found = {n: each for n, each in own.items() if n not in job_state.placements}
     for replica, placement in job_state.placements.items():
         if replica in job_state.terminating:
@@ -88,9 +85,9 @@ def faulty_pods(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     return found
 
 
-def _own_pod_faults(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
+def _own_pod_faults(ctx: Context, job_state: JobState) -> dict[int, PodFault]:
     """What is wrong with pods themselves, as far as that counts and is new."""
-    repairs, job = cycle.failures.repairs, job_state.job
+    repairs, job = ctx.repairs, job_state.job
     name, recovery = job.name, job.recovery
     own = repairs.pod_faults.get(name)
     if not own:
@@ -111,50 +108,50 @@ def _own_pod_faults(cycle: Cycle, job_state: JobState) -> dict[int, PodFault]:
     }
 
 
-def inspect_job(cycle: Cycle, job_state: JobState) -> None:
+def inspect_job(ctx: Context, job_state: JobState) -> None:
     """Look at a job of which pods may have become faulty."""
-    repairs, name = cycle.failures.repairs, job_state.job.name
+    repairs, name = ctx.repairs, job_state.job.name
     mode, repair = job_state.job.recovery.mode, repairs.open.get(name)
     repairs.rate_limit.waiting.pop(name, None)
-    faulty = faulty_pods(cycle, job_state)
+    faulty = faulty_pods(ctx, job_state)
     if mode.is_external:
-        _report_faulty(cycle, name, tuple(faulty[n] for n in sorted(faulty)))
-    if repair is not None and not faulty and _ends_by_itself(job_state, repair):
-        faulty = repair.ailments
-    if not mode.is_ours or not faulty:
+        _report_faulty(ctx, name, tuple(faulty[n] for n in sorted(faulty)))
+    if repair is not None and not faulty and _exit_is_incomplete(job_state, repair):
+        faulty = repair.pod_faults
+    if not mode.scheduler_deletes or not faulty:
         if repair is not None:
             repair.rate_limited &= can_escalate(job_state, repair)
-            if not repair.deletion.ever:
-                close_repair(cycle, job_state, repair)  # nothing was deleted
+            if not repair.deletion.deleted:
+                close_repair(ctx, job_state, repair)  # nothing was deleted
         return
     if repair is None:
-        repair = repairs.open[name] = Repair(name, cycle.view.now, job_state.job)
+        repair = repairs.open[name] = Repair(name, ctx.state.now, job_state.job)
         repair.retries_used = repairs.retries_used.get(name, 0)
-    if not repair.deletion.ever:
-        repair.ailments = {}
-    repair.ailments |= faulty
+    if not repair.deletion.deleted:
+        repair.pod_faults = {}
+    repair.pod_faults |= faulty
     scope = first_scope(job_state.job.recovery, faulty)
-    delete_pods(cycle, job_state, repair, faulty, scope)
+    delete_pods(ctx, job_state, repair, faulty, scope)
 
 
-def _report_faulty(cycle: Cycle, name: str, told: tuple[PodFault, ...]) -> None:
+def _report_faulty(ctx: Context, name: str, told: tuple[PodFault, ...]) -> None:
     """Tell others which pods are faulty, if that is news."""
-    reported_faulty = cycle.failures.repairs.reported_faulty
+    reported_faulty = ctx.repairs.reported_faulty
     if reported_faulty.get(name, ()) != told:
-        cycle.reports.out.append(ReportFaultyPods(name, told))
+        ctx.reports.emit(ReportFaultyPods(name, told))
     reported_faulty.pop(name, None)
     if told:
         reported_faulty[name] = told
 
 
-def _ends_by_itself(job_state: JobState, repair: Repair) -> bool:
+def _exit_is_incomplete(job_state: JobState, repair: Repair) -> bool:
     """Whether a job that was asked to exit has lost some pods and kept others."""
-    asked = repair.asked_at is not None and not repair.deletion.ever
+    asked = repair.exit_requested_at is not None and not repair.deletion.deleted
     return bool(asked and job_state.missing and job_state.placements)
 
 
 def delete_pods(
-    cycle: Cycle,
+    ctx: Context,
     job_state: JobState,
     repair: Repair,
     faulty: Mapping[int, PodFault],
@@ -164,41 +161,41 @@ def delete_pods(
 ) -> None:
     """Delete as much of a job as *scope* says, unless it is too early or too much."""
     name, recovery = repair.name, job_state.job.recovery
-    repairs = cycle.failures.repairs
+    repairs = ctx.repairs
     causes = {each.cause for each in faulty.values()}
     force = is_forced(recovery, causes)
-    if asks_first(recovery, causes) and not repair.deletion.ever:
-        if _is_asked(cycle, job_state, repair):
+    if requests_exit_first(recovery, causes) and not repair.deletion.deleted:
+        if _request_exit(ctx, job_state, repair):
             return
         force = True
     alive = job_state.placements.keys() - job_state.terminating
     here = {n: job_state.placements[n] for n in alive}
-    places = repair.placements | repairs.places.get(name, {}) | here
-    new = _unhandled(cycle, name, faulty)
+    places = repair.placements | repairs.last_places.get(name, {}) | here
+    new = _unhandled(ctx, name, faulty)
     victims = pods_to_delete(scope, faulty, places) & alive | new.keys()
-    if not limit_allows(cycle, len(victims)):
-        _wait_for_rate_limit(cycle, job_state, repair, len(victims))
+    if not eviction_rate_allows(ctx, len(victims)):
+        _wait_for_rate_limit(ctx, job_state, repair, len(victims))
         return
     repair.scope = _widest(job_state, repair, scope, whole=victims >= alive)
     repair.placements = places
-    _note_deleted(cycle, repair, victims, alive)
-    _use_retry(cycle, repair, faulty, new)
-    repairs.fault_log.acted(_fault_keys(cycle, repair, faulty), name, cycle.view.now)
-    cycle.reports.out.append(PersistRepair(name, repair.record))
-    had = len(job_state.placements.keys() | repair.deletion.pods)
+    _note_deleted(ctx, repair, victims, alive)
+    _use_retry(ctx, repair, faulty, new)
+    repairs.fault_log.mark_acted(_fault_keys(ctx, repair, faulty), name, ctx.state.now)
+    ctx.reports.emit(PersistRepair(name, repair.record))
+    had = len(job_state.placements.keys() | repair.deletion.not_back)
     why = f"{because or _faulty_words(faulty)}; {_deleted_words(scope, victims, had)}"
-    _emit_deletes(cycle, repair, faulty, victims, why, force=force)
-    end_for_repair(cycle, job_state, victims, repair)
-    cycle.reports.report(
+    _emit_deletes(ctx, repair, faulty, victims, why, force=force)
+    end_pods_for_repair(ctx, job_state, victims, repair)
+    ctx.reports.report(
         job_state, Verdict.REPAIRING, f"job {name!r} is being repaired: {why}"
     )
 
 
 def _unhandled(
-    cycle: Cycle, name: str, faulty: Mapping[int, PodFault]
+    ctx: Context, name: str, faulty: Mapping[int, PodFault]
 ) -> dict[int, PodFault]:
     """The faulty pods with something wrong of their own that was not dealt with."""
-    repairs = cycle.failures.repairs
+    repairs = ctx.repairs
     own, handled = repairs.pod_faults.get(name, {}), repairs.handled
     return {
         n: each for n, each in faulty.items() if n in own and (name, n) not in handled
@@ -210,31 +207,31 @@ def _widest(
 ) -> RestartScope:
     """How much of a job is deleted: *scope*, the *whole* of it, or what was before."""
     wide = RestartScope.JOB if whole and job_state.job.recovery.escalates else scope
-    before = repair.scope if repair.deletion.ever else scope
-    return max(wide, before, key=WIDER.index)
+    before = repair.scope if repair.deletion.deleted else scope
+    return max(wide, before, key=SCOPES.index)
 
 
 def _note_deleted(
-    cycle: Cycle, repair: Repair, victims: set[int], alive: Collection[int]
+    ctx: Context, repair: Repair, victims: set[int], alive: Collection[int]
 ) -> None:
-    """Pods are deleted now; what was awaited before no longer counts."""
-    repair.deletion.pods |= victims
-    repair.deletion.ever |= victims
-    repair.deletion.awaited |= victims.difference(alive)
-    repair.deletion.at = cycle.view.now
-    repair.deletion.gone_at = repair.stuck_at = None
+    """Record the deletion; from when its pods are gone is counted anew."""
+    repair.deletion.not_back |= victims
+    repair.deletion.deleted |= victims
+    repair.deletion.end_unconfirmed |= victims.difference(alive)
+    repair.deletion.at = ctx.state.now
+    repair.deletion.gone_at = repair.deletion.unschedulable_since = None
     repair.rate_limited = False
-    cycle.failures.repairs.rate_limit.count(cycle.view.now, repair.name, len(victims))
+    ctx.repairs.rate_limit.count(ctx.state.now, repair.name, len(victims))
 
 
 def _use_retry(
-    cycle: Cycle,
+    ctx: Context,
     repair: Repair,
     faulty: Mapping[int, PodFault],
     new: Mapping[int, PodFault],
 ) -> None:
     """What is wrong with pods themselves is dealt with; a failure uses one try up."""
-    repairs, name = cycle.failures.repairs, repair.name
+    repairs, name = ctx.repairs, repair.name
     own = repairs.pod_faults.get(name, {}).keys() & faulty.keys()
     repairs.handled |= {(name, n) for n in own}
     if any(each.cause is Cause.POD for each in new.values()):
@@ -243,7 +240,7 @@ def _use_retry(
 
 
 def _emit_deletes(
-    cycle: Cycle,
+    ctx: Context,
     repair: Repair,
     faulty: Mapping[int, PodFault],
     victims: set[int],
@@ -257,65 +254,66 @@ def _emit_deletes(
         n
         for n in victims
         if force
-        or _has_no_kubelet(cycle, places.get(n))
-        or _is_on_unknown_node(cycle, faulty.get(n))
+        or _has_no_kubelet(ctx, places.get(n))
+        or _is_on_unknown_node(ctx, faulty.get(n))
     }
     repair.deletion.forced |= at_once
     cause = str(first_cause({each.cause for each in faulty.values()}))
     for replicas, forced in ((at_once, True), (victims - at_once, False)):
         if replicas:
             listed = tuple(sorted(replicas))
-            cycle.reports.out.append(Delete(repair.name, listed, cause, why, forced))
+            ctx.reports.emit(Delete(repair.name, listed, cause, why, forced))
 
 
-def _is_asked(cycle: Cycle, job_state: JobState, repair: Repair) -> bool:
+def _request_exit(ctx: Context, job_state: JobState, repair: Repair) -> bool:
     """Whether processes are asked to end by themselves and still have time for it."""
-    rules = cycle.view.settings.repairs
-    if repair.asked_at is None:
-        repair.asked_at = cycle.view.now
-        cycle.reports.out.append(PersistRepair(repair.name, repair.record))
-        cycle.reports.out.append(AskToExit(repair.name, exits=True))
+    rules = ctx.state.settings.repairs
+    if repair.exit_requested_at is None:
+        repair.exit_requested_at = ctx.state.now
+        ctx.reports.emit(PersistRepair(repair.name, repair.record))
+        ctx.reports.emit(AskToExit(repair.name, exits=True))
         until = f"within {rules.grace_s} s"
-        why = _faulty_words(repair.ailments)
+        why = _faulty_words(repair.pod_faults)
         told = f"job {repair.name!r} is asked to exit {until}; {why}"
-        cycle.reports.report(job_state, Verdict.REPAIRING, told)
-    ended = job_state.ready < job_state.facts.min_pods or job_state.missing
-    due = repair.asked_at + rules.grace_s
-    cycle.wake_at(due)
-    return cycle.view.now < due and not ended
+        ctx.reports.report(job_state, Verdict.REPAIRING, told)
+    ended = job_state.ready < job_state.facts.effective_min or job_state.missing
+    due = repair.exit_requested_at + rules.grace_s
+    ctx.wake_at(due)
+    return ctx.state.now < due and not ended
 
 
 def _wait_for_rate_limit(
-    cycle: Cycle, job_state: JobState, repair: Repair, pods: int
+    ctx: Context, job_state: JobState, repair: Repair, pods: int
 ) -> None:
     """Too many pods were deleted in a short time: say so, and try again later."""
-    rules, rate_limit = cycle.view.settings.repairs, cycle.failures.repairs.rate_limit
+    rules, rate_limit = ctx.state.settings.repairs, ctx.repairs.rate_limit
     known, repair.rate_limited = repair.rate_limited, True
-    cycle.failures.repairs.rate_limit.waiting[repair.name] = None
-    recent = rate_limit.recent(cycle.view.now, rules)
+    ctx.repairs.rate_limit.waiting[repair.name] = None
+    recent = rate_limit.recent(ctx.state.now, rules)
     told = (
         f"job {repair.name!r} is faulty and waits for the eviction rate limit: "
-        f"{counted(pods, 'pod')} to be deleted, {recent} of {_n_pods(cycle)} were "
-        f"deleted in the last {rules.brake_s} s, the limit is {rules.brake_percent} %"
+        f"{counted(pods, 'pod')} to be deleted, {recent} of {_n_pods(ctx)} were "
+        f"deleted in the last {rules.brake_s} s, "
+        f"the limit is {rules.brake_percent} %"
     )
     hint = "fault-brake-percent and fault-brake-seconds set the limit"
     if not known:
-        cycle.reports.report(job_state, Verdict.RATE_LIMITED, told, hint)
+        ctx.reports.report(job_state, Verdict.RATE_LIMITED, told, hint)
 
 
-def _has_no_kubelet(cycle: Cycle, placement: Placement | None) -> bool:
+def _has_no_kubelet(ctx: Context, placement: Placement | None) -> bool:
     """Whether no kubelet could end the pod: its node is gone or not ready."""
-    nodes = cycle.failures.repairs.nodes
+    nodes = ctx.repairs.nodes
     node = None if placement is None else nodes.get(placement.node)
     if node is None:
         return placement is not None
     return not node.ready and node.down not in (Down.DAEMON, Down.SWITCH)
 
 
-def _is_on_unknown_node(cycle: Cycle, ailment: PodFault | None) -> bool:
+def _is_on_unknown_node(ctx: Context, pod_fault: PodFault | None) -> bool:
     """Whether a pod is known to be on a node that is not."""
-    found = ailment is not None and ailment.cause is Cause.NODE and ailment.node
-    return bool(found) and found not in cycle.failures.repairs.nodes
+    found = pod_fault is not None and pod_fault.cause is Cause.NODE and pod_fault.node
+    return bool(found) and found not in ctx.repairs.nodes
 
 
 def _faulty_words(faulty: Mapping[int, PodFault]) -> str:
@@ -342,14 +340,14 @@ def _deleted_words(scope: RestartScope, victims: Collection[int], had: int) -> s
     return f"{pods} of {had} pods {be} deleted"
 
 
-def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
+def outcome_words(ctx: Context, job_state: JobState, repair: Repair) -> str:
     """Where the pods of a job that was repaired are now, for people."""
     now, moved, back = job_state.placements, [], 0
-    after = f"{cycle.view.now - repair.since:.0f} s"
+    after = f"{ctx.state.now - repair.since:.0f} s"
     if repair.moved_for:
         nodes = some_of(dict.fromkeys(now[n].node for n in sorted(now)), MAX_TOLD)
         return f"it was moved for job {repair.moved_for!r} within {after}: on {nodes}"
-    for n in sorted(repair.deletion.ever & now.keys()):
+    for n in sorted(repair.deletion.deleted & now.keys()):
         before = repair.placements.get(n)
         if before is None or (before.node, before.chips) != (now[n].node, now[n].chips):
             gone = "" if before is None else f" from {before.node}"
@@ -362,37 +360,37 @@ def outcome_words(cycle: Cycle, job_state: JobState, repair: Repair) -> str:
 
 
 def _fault_keys(
-    cycle: Cycle, repair: Repair, faulty: Mapping[int, PodFault]
+    ctx: Context, repair: Repair, faulty: Mapping[int, PodFault]
 ) -> Iterator[FaultKey]:
     """The faults because of which pods are deleted, as the fault log knows them."""
-    for replica, ailment in sorted(faulty.items()):
+    for replica, pod_fault in sorted(faulty.items()):
         place = repair.placements.get(replica)
         chips = None if place is None else place.chips
-        fault_log = cycle.failures.repairs.fault_log
-        yield from fault_log.keys_about(repair.name, ailment, chips)
+        fault_log = ctx.repairs.fault_log
+        yield from fault_log.keys_about(repair.name, pod_fault, chips)
 
 
 def can_escalate(job_state: JobState, repair: Repair) -> bool:
     """Whether pods that came back find no place, and more may be deleted for them."""
-    stuck = repair.stuck_at is not None and job_state.missing
-    if not stuck or not job_state.job.recovery.mode.is_ours:
+    stuck = repair.deletion.unschedulable_since is not None and job_state.missing
+    if not stuck or not job_state.job.recovery.mode.scheduler_deletes:
         return False
     return next_scope(job_state.job, repair.scope) is not None
 
 
-def close_repair(cycle: Cycle, job_state: JobState | None, repair: Repair) -> None:
+def close_repair(ctx: Context, job_state: JobState | None, repair: Repair) -> None:
     """Forget a repair; how often pods failed by themselves is not forgotten."""
-    del cycle.failures.repairs.open[repair.name]
+    del ctx.repairs.open[repair.name]
     if job_state is None:
-        cycle.failures.repairs.rate_limit.waiting.pop(repair.name, None)
+        ctx.repairs.rate_limit.waiting.pop(repair.name, None)
     if nodes := repair.held.nodes:
-        repair.release_holds(cycle.view.cluster)
-        cycle.wakeups.capacity_freed(cycle.view.cluster.products, nodes)
-    if repair.was_asked:
-        cycle.reports.out.append(AskToExit(repair.name, exits=False))
-    if repair.deletion.at is not None or repair.asked_at is not None:
+        repair.release_places(ctx.state.cluster)
+        ctx.wakeups.capacity_freed(ctx.state.cluster.products, nodes)
+    if repair.exit_requested:
+        ctx.reports.emit(AskToExit(repair.name, exits=False))
+    if repair.deletion.at is not None or repair.exit_requested_at is not None:
         used = repair.retries_used
         over = Record(repair.since, retries_used=used, is_over=True) if used else None
-        cycle.reports.out.append(PersistRepair(repair.name, over))
+        ctx.reports.emit(PersistRepair(repair.name, over))
     if job_state is not None and job_state.job.previous is not None:
-        cycle.wakeups.spec_changed(job_state, replace(job_state.job, previous=None))
+        ctx.wakeups.replace_spec(job_state, replace(job_state.job, previous=None))

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from ringleaf.actions.candidates import BIND_S
 from ringleaf.actions.reserve import soonest_start
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.reservation import expected_end
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
-from ringleaf.policies.counting import counted
+from ringleaf.policies.words import counted
 
 
 class Mover(Struct, frozen=True):
@@ -149,35 +149,33 @@ class NoMoves(Struct, frozen=True):
         return HINTS.get(self.why, "")
 
 
-def movers_of(cycle: Cycle, gains: Job | None = None) -> list[Mover]:
+def movers_of(ctx: Context, gains: Job | None = None) -> list[Mover]:
     """The running jobs that may be moved, the cheapest first.
 
     Those that say so and that may be evicted: no disruption budget is broken. None of
     a higher priority than the job that *gains*, none that is repaired, ends, lacks pods
     or was bound just now, and none for whose end the reservation of another waits.
     """
-    others = [
-        r for r in cycle.reservations if gains is None or r.job.name != gains.name
-    ]
+    others = [r for r in ctx.reservations if gains is None or r.job.name != gains.name]
     awaited = {name for reservation in others for name in reservation.blockers}
     found = [
-        mover_of(job_state, cycle.view.now)
-        for name, job_state in cycle.view.job_states.items()
-        if _may_move(cycle, job_state)
+        mover_of(job_state, ctx.state.now)
+        for name, job_state in ctx.state.job_states.items()
+        if _may_move(ctx, job_state)
         and name not in awaited
         and (gains is None or job_state.job.priority <= gains.priority)
     ]
     return sorted(found, key=lambda mover: mover.order)
 
 
-def _may_move(cycle: Cycle, job_state: JobState) -> bool:
+def _may_move(ctx: Context, job_state: JobState) -> bool:
     job = job_state.job
     if job.moving is None or not job.preemptable or job.critical:
         return False
-    if job_state.phase is not Phase.RUNNING or job.name in cycle.failures.repairs.open:
+    if job_state.phase is not Phase.RUNNING or job.name in ctx.repairs.open:
         return False
     partly = job_state.terminating or job_state.finished or job_state.missing
-    settled = job_state.history.bound_at + BIND_S <= cycle.view.now
+    settled = job_state.history.bound_at + BIND_S <= ctx.state.now
     return not partly and settled and job.replicas > 0
 
 
@@ -191,23 +189,23 @@ def mover_of(job_state: JobState, now: float) -> Mover:
     return Mover(job, placements, job.moving.lost_s(started, now))
 
 
-def waited_s(cycle: Cycle, job_state: JobState) -> float:
+def waited_s(ctx: Context, job_state: JobState) -> float:
     """Seconds that a pending job is expected to wait still if nothing is moved.
 
     By the running times that jobs state or that are predicted; a job of which none is
     known is expected to run for as long as it has run already. 0, where no end of
     any job is known to help.
     """
-    reservation = cycle.reservations.get(job_state.job.name)
-    reservation = reservation or soonest_start(cycle, job_state)
+    reservation = ctx.reservations.get(job_state.job.name)
+    reservation = reservation or soonest_start(ctx, job_state)
     blockers = () if reservation is None else reservation.blockers.values()
-    return expected_s(cycle, blockers)
+    return expected_s(ctx, blockers)
 
 
-def expected_s(cycle: Cycle, job_states: Iterable[JobState]) -> float:
+def expected_s(ctx: Context, job_states: Iterable[JobState]) -> float:
     """Seconds until the last of some running jobs is expected to have ended."""
-    ends = (expected_end(each, cycle.view.now) for each in job_states)
-    return max(ends, default=cycle.view.now) - cycle.view.now
+    ends = (expected_end(each, ctx.state.now) for each in job_states)
+    return max(ends, default=ctx.state.now) - ctx.state.now
 
 
 def cost_words(plan: MovePlan) -> str:

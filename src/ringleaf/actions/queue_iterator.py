@@ -10,26 +10,26 @@ before it.
 
 from heapq import heappop, heappush
 
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.pending_queue import EquivalenceClass, JobKey, PendingQueue
 from ringleaf.model.queue import Queue
 
 
 class QueueIterator:
-    """The open classes of a waitlist, one after the other."""
+    """The open classes of a pending queue, one after the other."""
 
-    def __init__(self, cycle: Cycle, pending_queue: PendingQueue) -> None:
-        self._cycle, self._waitlist = cycle, pending_queue
+    def __init__(self, ctx: Context, pending_queue: PendingQueue) -> None:
+        self._ctx, self._pending_queue = ctx, pending_queue
         self._queues: dict[str, Queue] = {}
         self._unknown: dict[str, None] = {}
         """Queues that do not exist: jobs may name any number of them.
 
         Nothing of theirs starts, so they are looked at first, in any order.
         """
-        pending = cycle.pending
+        pending = ctx.pending
         for name in pending_queue.queues:
             if pending_queue is pending.unadmitted or not pending.is_satisfied(name):
-                known = cycle.view.queues.get(name)
+                known = ctx.state.queues.get(name)
                 if known is None:
                     self._unknown[name] = None
                 else:
@@ -57,7 +57,7 @@ class QueueIterator:
             self.queue = self._first()
             self._last = self._pop(self._heap(self.queue))
             if self._last is not None:
-                self._before = self._cycle.slice.cost
+                self._before = self._ctx.budget.cost
                 return self._last
             self.skip_queue()
         return None
@@ -66,23 +66,23 @@ class QueueIterator:
         self, heap: list[tuple[JobKey, int, EquivalenceClass]]
     ) -> EquivalenceClass | None:
         """The first class of the present queue whose turn it is, if any is left."""
-        every, budget = self._waitlist.tried, self._cycle.slice
+        every, budget = self._pending_queue.tried, self._ctx.budget
         tried = every.get(self.queue, ())
         while heap:
             if self._costs_more_than(1):
-                budget.is_spent, self.is_done = True, False
+                budget.tries_exhausted, self.is_done = True, False
                 return None
             _key, _number, job_class = heappop(heap)
             if job_class not in tried or not self._costs_more_than(0.5):
                 return job_class
-            budget.is_spent = True  # its turn comes in the next call
+            budget.tries_exhausted = True  # its turn comes in the next call
         every.pop(self.queue, None)
         return None
 
     def _costs_more_than(self, share: float) -> bool:
         """Whether a queue has cost more than this *share* of its part."""
         spent = self._spent.get(self._account, 0) * self._parts / share
-        return not self._cycle.slice.allows_tries(spent)
+        return not self._ctx.budget.allows_tries(spent)
 
     @property
     def _account(self) -> str:
@@ -102,24 +102,24 @@ class QueueIterator:
             return next(iter(self._queues))
         return min(
             self._queues,
-            key=lambda n: self._cycle.framework.votes.queue_key(self._queues[n]),
+            key=lambda n: self._ctx.framework.votes.queue_key(self._queues[n]),
         )
 
     def _heap(self, queue: str) -> list[tuple[JobKey, int, EquivalenceClass]]:
         if queue not in self._heaps:
-            heap = self._waitlist.open_classes(queue)
+            heap = self._pending_queue.open_classes(queue)
             self._heaps[queue], self._number = heap, self._number + len(heap)
         return self._heaps[queue]
 
     def _return(self, job_class: EquivalenceClass) -> None:
         """Put the last class back if more of it can have a turn."""
         self._last, account = None, self._account
-        cost = self._cycle.slice.cost - self._before
+        cost = self._ctx.budget.cost - self._before
         self._spent[account] = self._spent.get(account, 0) + cost
-        if self._waitlist.is_open(job_class):
+        if self._pending_queue.is_open(job_class):
             self._number += 1
             heappush(
-                self._heaps[self.queue], (job_class.front[0], self._number, job_class)
+                self._heaps[self.queue], (job_class.first_key, self._number, job_class)
             )
         elif job_class:
-            self._waitlist.tried.setdefault(self.queue, set()).add(job_class)
+            self._pending_queue.tried.setdefault(self.queue, set()).add(job_class)

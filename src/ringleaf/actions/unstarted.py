@@ -9,10 +9,10 @@ from math import inf
 from typing import Final
 
 from ringleaf.framework.changes import Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.instruction import Delete, Report, Verdict
 from ringleaf.framework.job_state import JobState
-from ringleaf.policies.counting import counted, some_of
+from ringleaf.policies.words import counted, some_of
 
 NEVER_RAN: Final = "NeverRan"
 """The cause of the deletion of pods that did not run in time."""
@@ -20,78 +20,78 @@ MAX_NODES_NAMED: Final = 3
 """Nodes that are named in a hint on what keeps pods from running."""
 
 
-def end_due_quarantines(cycle: Cycle) -> None:
+def end_due_quarantines(ctx: Context) -> None:
     """Nodes that were quarantined long enough take pods again."""
-    quarantine = cycle.failures.quarantine
-    for node in quarantine.due(cycle.view.now) if quarantine.nodes else ():
-        quarantine.release(node, cycle.view.now)
-        end_quarantine(cycle, node)
+    quarantine = ctx.startup.quarantine
+    for node in quarantine.due(ctx.state.now) if quarantine.nodes else ():
+        quarantine.release(node, ctx.state.now)
+        end_quarantine(ctx, node)
 
 
-def end_quarantine(cycle: Cycle, node: str) -> None:
+def end_quarantine(ctx: Context, node: str) -> None:
     """A node is not quarantined any longer."""
-    cluster = cycle.view.cluster
+    cluster = ctx.state.cluster
     at = cluster.index[node]
     cluster.set_quarantined(at, on=False)
-    cycle.failures.repairs.fault_log.quarantine_ended(node, cycle.view.now)
-    cycle.changes.note(Change.NODES_CHANGED)
-    cycle.wakeups.capacity_freed([cluster.product_of(at)])
+    ctx.repairs.fault_log.quarantine_ended(node, ctx.state.now)
+    ctx.wakeups.note(Change.NODES_CHANGED)
+    ctx.wakeups.capacity_freed([cluster.product_of(at)])
 
 
-def next_look(cycle: Cycle) -> float:
+def next_startup_deadline(ctx: Context) -> float:
     """When something of all this changes by itself."""
-    if not cycle.framework.decides:
+    if not ctx.framework.has_actions:
         return inf
-    within_s = cycle.view.settings.repairs.run_within_s
-    starts = cycle.failures.starts
-    rests = (starts.not_before(name) for name in cycle.pending.backoff)
+    within_s = ctx.state.settings.repairs.run_within_s
+    starts = ctx.startup
+    rests = (starts.not_before(name) for name in ctx.startup.backoff)
     late = starts.next_at(within_s) if within_s and starts.clocks else inf
-    quarantine = cycle.failures.quarantine
+    quarantine = ctx.startup.quarantine
     return min(late, quarantine.next_at if quarantine.nodes else inf, *rests)
 
 
-def release_unstarted(cycle: Cycle) -> None:
+def release_unstarted(ctx: Context) -> None:
     """Delete the pods of jobs that did not come to run, and end the rest of others."""
-    if not cycle.framework.decides:
+    if not ctx.framework.has_actions:
         return
-    for name, job_state in list(cycle.pending.backoff.items()):
-        if cycle.failures.starts.not_before(name) <= cycle.view.now:
-            del cycle.pending.backoff[name]
+    for name, job_state in list(ctx.startup.backoff.items()):
+        if ctx.startup.not_before(name) <= ctx.state.now:
+            del ctx.startup.backoff[name]
             job_state.history.reported, job_state.history.why = "", None
-            cycle.changes.note(Change.USAGE_CHANGED)
-            cycle.pending.add(job_state)
-    within_s = cycle.view.settings.repairs.run_within_s
-    if within_s and cycle.failures.starts.clocks:
-        for name in cycle.failures.starts.due(cycle.view.now, within_s):
-            late = cycle.view.job_states.get(name)
-            if late is not None and _is_late(cycle, late):
-                _release(cycle, late, within_s)
+            ctx.wakeups.note(Change.USAGE_CHANGED)
+            ctx.pending.add(job_state)
+    within_s = ctx.state.settings.repairs.run_within_s
+    if within_s and ctx.startup.clocks:
+        for name in ctx.startup.due(ctx.state.now, within_s):
+            late = ctx.state.job_states.get(name)
+            if late is not None and _is_late(ctx, late):
+                _release(ctx, late, within_s)
 
 
-def _is_late(cycle: Cycle, job_state: JobState) -> bool:
+def _is_late(ctx: Context, job_state: JobState) -> bool:
     """Whether a job whose time is over is to be released.
 
     While pods of it end or are repaired, it is not known yet what it will be.
     """
     ends = job_state.terminating or not job_state.placements
-    ends = ends or job_state.job.name in cycle.failures.repairs.open
-    return not ends and not cycle.failures.starts.note_whole(job_state)
+    ends = ends or job_state.job.name in ctx.repairs.open
+    return not ends and not ctx.startup.is_whole(job_state)
 
 
-def _release(cycle: Cycle, job_state: JobState, within_s: int) -> None:
+def _release(ctx: Context, job_state: JobState, within_s: int) -> None:
     name = job_state.job.name
-    start = cycle.failures.starts[name]
+    start = ctx.startup[name]
     start.tries += 1
-    start.rest(cycle.view.now, start.tries)
+    start.rest(ctx.state.now, start.tries)
     job_state.history.interrupted = True
     late = sorted(job_state.placements.keys() - start.runs)
     n_pods = counted(len(job_state.placements), "pod")
     why = f"{len(late)} of {n_pods} did not run within {within_s} s"
     pods = tuple(sorted(job_state.placements))
-    cycle.reports.out.append(Delete(name, pods, NEVER_RAN, why))
-    again_s = start.not_before - cycle.view.now
-    told = f"job {name!r} is released: {why}; it is placed again in {again_s:g} s"
+    ctx.reports.emit(Delete(name, pods, NEVER_RAN, why))
+    again_s = start.not_before - ctx.state.now
+    message = f"job {name!r} is released: {why}; it is placed again in {again_s:g} s"
     nodes = dict.fromkeys(job_state.placements[replica].node for replica in late)
     where = some_of(map(repr, nodes), MAX_NODES_NAMED)
     hint = f"check the events of its pods on {where}" if late else ""
-    cycle.reports.out.append(Report(name, Verdict.RELEASED, told, hint))
+    ctx.reports.emit(Report(name, Verdict.RELEASED, message, hint))

@@ -39,8 +39,6 @@ from ringleaf.model.placement import NO_MARK, LeafAnnotation, Placement
 from ringleaf.model.queue import Queue
 from ringleaf.model.settings import Settings
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.counting import counted
-from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
     FITS,
     REASONS,
@@ -52,7 +50,9 @@ from ringleaf.policies.fit import (
     request_of,
 )
 from ringleaf.policies.gang import NodeAssignment
+from ringleaf.policies.room import Impossible
 from ringleaf.policies.validation import warnings_of
+from ringleaf.policies.words import counted
 
 _CHIPS = (Reason.FAULTY_CHIPS, Reason.NETWORK_FAULTY, Reason.NOT_WIRED_TOGETHER)
 """Reasons that depend on which chips may go together."""
@@ -134,12 +134,12 @@ class Seating(PlacementAttempt):
 
     def place(self, statement: Statement) -> list[Placement] | None:
         """Hold chips for every pod, or return None with some of them held."""
-        self._keep(statement)
-        if self._kept and not self._running:
-            self._before = [
-                self.take(statement, assignment) for assignment in self._kept
+        self._find_retained(statement)
+        if self._retained and not self._running:
+            self._retaken = [
+                self.take(statement, assignment) for assignment in self._retained
             ]
-        return self._one_by_one(statement, self._job.role_ranks, list(self._before))
+        return self._pod_by_pod(statement, self._job.role_ranks, list(self._retaken))
 
     def _fill(
         self,
@@ -151,14 +151,14 @@ class Seating(PlacementAttempt):
         """Place pods of *role*, all at once; whether all of them were."""
         if not role.chips:
             return super()._fill(statement, role, replicas, placed)
-        room = self._room(placed)
+        room = self._pods_left(placed)
         wanted = replicas[: max(0, room)]
         spots = self._spots(role, len(wanted))
         request = request_of(self._job, role)
         for replica, spot in zip(wanted, spots, strict=False):
             placed.append(self.take(statement, self._seat(replica, spot), request))
         if len(spots) < len(wanted):
-            self.short = self.short or role
+            self.short_role = self.short_role or role
         return len(spots) == len(replicas)
 
     def _spots(self, role: Role, pods: int) -> Spots:
@@ -203,7 +203,7 @@ class BaselineSession(Session):
 
     """
 
-    attempts = Seating
+    attempt_class = Seating
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.model.arrays import Ints
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.job import Job
@@ -90,7 +90,7 @@ class Tight:
 
     def taken(self, request: Request, usable: int) -> int:
         """The chips that the rule likes best."""
-        return request.table.taken(usable)
+        return request.table.choose(usable)
 
 
 LOOSE: Final = Loose()
@@ -176,7 +176,7 @@ class Chooser(Protocol):
 class Planner(Protocol):
     """A rule that also says which jobs to place, and not only where."""
 
-    def allocate(self, cycle: Cycle) -> None:
+    def allocate(self, ctx: Context) -> None:
         """Choose among the pending jobs, and place them."""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.reservation import ends_at
 from ringleaf.model.job import Job
 from ringleaf.model.product import Product
@@ -109,25 +109,25 @@ class CapacityForecast:
             self._nodes.take(need.nodes, start, need.lasts)
 
 
-def capacity_forecast(cycle: Cycle, product: Product) -> CapacityForecast:
+def capacity_forecast(ctx: Context, product: Product) -> CapacityForecast:
     """What is free of *product*, and when running jobs leave more."""
-    cluster, now = cycle.view.cluster, cycle.view.now
+    cluster, now = ctx.state.cluster, ctx.state.now
     own = of_product(cluster, product) & cluster.ready & ~cluster.cordoned
     healthy = cluster.healthy[own]
     usable = cluster.free[own] & healthy
     chips = int(np.bitwise_count(usable).sum())
     nodes = int(((usable == healthy) & (healthy > 0)).sum())
-    ends = list(_ends(cycle, product))
+    ends = list(_ends(ctx, product))
     return CapacityForecast(
         Profile(now, chips, ((end, need.chips) for end, need in ends)),
         Profile(now, nodes, ((end, need.nodes) for end, need in ends)),
     )
 
 
-def _ends(cycle: Cycle, product: Product) -> Iterator[tuple[float, Need]]:
+def _ends(ctx: Context, product: Product) -> Iterator[tuple[float, Need]]:
     """When each running job ends, not before the next second, and what it leaves."""
-    for job_state in cycle.view.job_states.values():
+    for job_state in ctx.state.job_states.values():
         if job_state.placements and job_state.job.product == product:
-            end = ends_at(job_state, cycle.view.now)
+            end = ends_at(job_state, ctx.state.now)
             if end != inf:
-                yield max(end, cycle.view.now + 1), Need.of(job_state.job)
+                yield max(end, ctx.state.now + 1), Need.of(job_state.job)

@@ -50,7 +50,7 @@ def fragments(product: Product) -> NDArray[np.float64]:
     sizes = [size for size in SIZES if size in rule]
     total = np.zeros(len(masks))
     for size in sizes:
-        request = Request(product, rule[size], heeds_network=False)
+        request = Request(product, rule[size], avoids_network_faults=False)
         total += free - size * TIGHT.room(request, masks)
     return total / max(1, len(sizes))
 

@@ -86,7 +86,7 @@ class WholeLeaves:
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)
         table = ground_under(floor)
-        every = np.ones(len(table.free), np.bool_)
+        every = np.ones(len(table.fitting), np.bool_)
         inside = pods <= table.leaf_size
         rows = (one_leaf if inside else whole_leaves)(table, pods, every)
         return None if rows is None else seated(floor, table, rows, job)
@@ -114,22 +114,24 @@ class Jigsaw:
         if pods == 1 or not floor.cluster.leaves:
             return alone(floor, pods)
         table = ground_under(floor)
-        every = np.ones(len(table.free), np.bool_)
+        every = np.ones(len(table.fitting), np.bool_)
         rows = one_leaf(table, pods, every) or _pieces(table, pods)
         return None if rows is None else seated(floor, table, rows, job)
 
 
 def _pieces(table: LeafTable, pods: int) -> LeafSlices | None:
     """The rows of a job that crosses leaves, most nodes of a leaf first."""
-    slots = np.zeros(len(table.free), np.uint64)
+    slots = np.zeros(len(table.fitting), np.uint64)
     bits = np.uint64(1) << table.slot.astype(np.uint64)
     np.bitwise_or.at(slots, table.leaf, bits)
     for width in range(min(table.leaf_size, pods), 0, -1):
         full, rest = divmod(pods, width)
-        if (table.free >= width).sum() < full or (rest and len(table.free) == full):
+        if (table.fitting >= width).sum() < full or (
+            rest and len(table.fitting) == full
+        ):
             continue
         for chosen in _sets(slots, width, table.leaf_size, full):
-            leaves = _leaves_for(slots, table.free, chosen, full, rest)
+            leaves = _leaves_for(slots, table.fitting, chosen, full, rest)
             if leaves is not None:
                 return _rows(table, slots, leaves, chosen, rest)
     return None
@@ -191,7 +193,7 @@ def _rows(
         own = int(slots[leaf] & chosen)
         if rest and number == len(leaves) - 1:
             own = _lowest(own, rest)
-        at = table.under(leaf, table.free.item(leaf))
+        at = table.under(leaf, table.fitting.item(leaf))
         bits = np.uint64(1) << table.slot[at].astype(np.uint64)
         rows.append(LeafSlice(at[(bits & np.uint64(own)) > 0]))
     return rows

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
-from ringleaf.actions.reserved import start_reserved
+from ringleaf.actions.start import start_reserved
 from ringleaf.baselines.fitting import (
     TIGHT,
     FittingNodes,
@@ -36,7 +36,7 @@ from ringleaf.baselines.fitting import (
 )
 from ringleaf.baselines.isolation import alone, ground_under, seated
 from ringleaf.baselines.tiers import Taken, fewest, smallest
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState
 from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.job import Job
@@ -183,42 +183,40 @@ class Optimum:
         rows = [LeafSlice(table.under(leaf, count)) for leaf, count in taken]
         return seated(floor, table, rows, job)
 
-    def allocate(self, cycle: Cycle) -> None:
+    def allocate(self, ctx: Context) -> None:
         """Place the jobs that are best together, then any other job that fits."""
-        start_reserved(cycle)
-        for request, job_states in self._alike(cycle):
-            floor = fitting_nodes(
-                cycle.view.cluster, request, TIGHT, cycle.view.settings
-            )
+        start_reserved(ctx)
+        for request, job_states in self._alike(ctx):
+            floor = fitting_nodes(ctx.state.cluster, request, TIGHT, ctx.state.settings)
             plans = self._together(floor, job_states)
             for job_state, taken in zip(job_states, plans, strict=True):
-                if cycle.slice.cut_short():
+                if ctx.budget.stop_binding():
                     return
                 if taken is not None:
-                    self._start(cycle, job_state, taken)
-        turns = QueueIterator(cycle, cycle.pending.waiting)
+                    self._start(ctx, job_state, taken)
+        turns = QueueIterator(ctx, ctx.pending.admitted)
         while (job_class := turns.next()) is not None:
-            if cycle.slice.cut_short():
+            if ctx.budget.stop_binding():
                 return
-            attempt(cycle, job_class)
+            attempt(ctx, job_class, {})
 
-    def _start(self, cycle: Cycle, job_state: JobState, taken: Taken) -> None:
+    def _start(self, ctx: Context, job_state: JobState, taken: Taken) -> None:
         """Start the first job of an equivalence class."""
-        job_class = cycle.pending.waiting.class_of(job_state.job.name)
-        if cycle.pending.waiting.is_open(job_class):
-            name = job_class.front[1].job.name
+        job_class = ctx.pending.admitted.by_job[job_state.job.name]
+        if ctx.pending.admitted.is_open(job_class):
+            name = job_class.first_job.job.name
             self._plans[name] = taken
-            attempt(cycle, job_class)
+            attempt(ctx, job_class, {})
             del self._plans[name]
 
     @staticmethod
-    def _alike(cycle: Cycle) -> list[tuple[Request, list[JobState]]]:
+    def _alike(ctx: Context) -> list[tuple[Request, list[JobState]]]:
         """The first jobs that wait, those that ask for like nodes together.
 
         Nodes with a faulty network are for none of them, so that all see the same.
         """
-        waiting = cycle.pending.waiting
-        if not (waiting.queues and cycle.view.cluster.leaves):
+        waiting = ctx.pending.admitted
+        if not (waiting.queues and ctx.state.cluster.leaves):
             return []
         open_ = (
             s
@@ -228,9 +226,11 @@ class Optimum:
         )
         able = (s for s in open_ if _is_whole(s.job) and not s.placements)
         alike: dict[Request, list[JobState]] = {}
-        for job_state in nsmallest(WINDOW, able, key=cycle.pending.key_of):
+        for job_state in nsmallest(WINDOW, able, key=ctx.pending.key_of):
             request = without_network(request_of(job_state.job))
-            request = replace(request, heeds_network=request.product.heeds_network)
+            request = replace(
+                request, avoids_network_faults=request.product.heeds_network
+            )
             alike.setdefault(request, []).append(job_state)
         return list(alike.items())
 
@@ -259,4 +259,4 @@ def _gang_of(job: Job, pods: int) -> WholeNodeGang:
 
 
 def _leaves_of(table: LeafTable) -> Leaves:
-    return Leaves(table.free, table.crossed)
+    return Leaves(table.fitting, table.crossed)

@@ -18,12 +18,12 @@ from ringleaf.actions import ACTION_FUNCTIONS
 from ringleaf.actions.allocate import attempt
 from ringleaf.actions.queue_iterator import QueueIterator
 from ringleaf.actions.reserve import reserve
-from ringleaf.actions.reserved import start_reserved
+from ringleaf.actions.start import start_reserved
 from ringleaf.baselines.forecast import CapacityForecast, Need, capacity_forecast
 from ringleaf.config.arguments import Voter
 from ringleaf.config.conf import Conf, PluginConf
 from ringleaf.config.vocabulary import FLAG_OF
-from ringleaf.framework.cycle import ActionFunction, Cycle
+from ringleaf.framework.context import ActionFunction, Context
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.plugin import Plugin
@@ -140,91 +140,85 @@ class Strict:
     def __init__(self) -> None:
         self._heads: dict[str, tuple[EquivalenceClass, JobState]] = {}
 
-    def __call__(self, cycle: Cycle) -> None:
+    def __call__(self, ctx: Context) -> None:
         """Place the first of each queue, as long as that succeeds."""
-        start_reserved(cycle)
-        for queue in list(cycle.pending.waiting.queues):
-            while (job_class := self._head(cycle, queue)) is not None:
-                if cycle.slice.cut_short():
+        start_reserved(ctx)
+        for queue in list(ctx.pending.admitted.queues):
+            while (job_class := self._head(ctx, queue)) is not None:
+                if ctx.budget.stop_binding():
                     return
-                if not attempt(cycle, job_class):
+                if not attempt(ctx, job_class, {}):
                     break
 
-    def _head(self, cycle: Cycle, queue: str) -> EquivalenceClass | None:
+    def _head(self, ctx: Context, queue: str) -> EquivalenceClass | None:
         """The class of the first in *queue*; None if it is known not to fit."""
-        waiting = cycle.pending.waiting
+        waiting = ctx.pending.admitted
         job_class, job_state = self._heads.get(queue, (None, None))
-        if (
-            job_class is not None
-            and job_state is not None
-            and not cycle.failures.repairs.open
-        ):
+        if job_class is not None and job_state is not None and not ctx.repairs.open:
             waits = job_state.job.name in waiting
-            if waits and waiting.class_of(job_state.job.name) is job_class:
+            if waits and waiting.by_job[job_state.job.name] is job_class:
                 return job_class if waiting.is_open(job_class) else None
         classes = [
             each for each in waiting.classes if each.scheduling_key.queue == queue
         ]
         if not classes:
             return None
-        job_class = min(classes, key=lambda each: each.front[0])
-        self._heads[queue] = job_class, job_class.front[1]
+        job_class = min(classes, key=lambda each: each.first_key)
+        self._heads[queue] = job_class, job_class.first_job
         return job_class if waiting.is_open(job_class) else None
 
 
 class Easy:
     """The first pending job gets a reservation; a job that delays it does not start."""
 
-    def __call__(self, cycle: Cycle) -> None:
+    def __call__(self, ctx: Context) -> None:
         """Place every job that fits; reserve for the first that does not."""
-        start_reserved(cycle)
-        turns = QueueIterator(cycle, cycle.pending.waiting)
+        start_reserved(ctx)
+        turns = QueueIterator(ctx, ctx.pending.admitted)
         while (job_class := turns.next()) is not None:
-            if cycle.slice.cut_short():
+            if ctx.budget.stop_binding():
                 return
-            if not cycle.pending.waiting.is_open(job_class):
+            if not ctx.pending.admitted.is_open(job_class):
                 continue  # its last job has started on its reservation
-            if not attempt(cycle, job_class):
-                reserve(cycle)
+            if not attempt(ctx, job_class, {}):
+                reserve(ctx)
 
 
-def in_turn(cycle: Cycle) -> None:
+def in_turn(ctx: Context) -> None:
     """Place admitted jobs in their order; a rejected job waits, even if it fits."""
-    pending = cycle.pending
+    pending = ctx.pending
     rejected, pending.rejected = pending.rejected, []
-    ACTION_FUNCTIONS["allocate"](cycle)
+    ACTION_FUNCTIONS["allocate"](ctx)
     pending.rejected = rejected
 
 
 class Conservative:
     """Every pending job gets a start time; later jobs start if they delay none."""
 
-    def __call__(self, cycle: Cycle) -> None:
+    def __call__(self, ctx: Context) -> None:
         """Place the jobs that can start now without delaying an earlier job."""
-        start_reserved(cycle)
-        if not cycle.pending.waiting.queues:
+        start_reserved(ctx)
+        if not ctx.pending.admitted.queues:
             return
         outlooks: dict[Product, CapacityForecast] = {}
-        for job_state in nsmallest(
-            DEPTH, cycle.pending.waiting, key=cycle.pending.key_of
-        ):
-            if cycle.slice.cut_short():
+        for job_state in nsmallest(DEPTH, ctx.pending.admitted, key=ctx.pending.key_of):
+            if ctx.budget.stop_binding():
                 return
             product = job_state.job.product
             if product not in outlooks:
-                outlooks[product] = capacity_forecast(cycle, product)
-            self._plan(cycle, job_state, outlooks[product])
+                outlooks[product] = capacity_forecast(ctx, product)
+            self._plan(ctx, job_state, outlooks[product])
 
     @staticmethod
-    def _plan(cycle: Cycle, job_state: JobState, outlook: CapacityForecast) -> None:
+    def _plan(ctx: Context, job_state: JobState, outlook: CapacityForecast) -> None:
         """Start a job now, or note when it can start."""
-        need, now = Need.of(job_state.job), cycle.view.now
+        need, now = Need.of(job_state.job), ctx.state.now
         start = outlook.earliest(need, now)
-        job_class = cycle.pending.waiting.class_of(job_state.job.name)
-        first = job_class.front[1] is job_state and cycle.pending.waiting.is_open(
+        job_class = ctx.pending.admitted.by_job[job_state.job.name]
+        first = job_class.first_job is job_state and ctx.pending.admitted.is_open(
             job_class
         )
-        if start <= now and first and attempt(cycle, job_class):
+        if start <= now and first and attempt(ctx, job_class, {}):
             outlook.take(need, now)
             return
         if start <= now:  # enough is free, in the wrong places

@@ -77,7 +77,7 @@ class SwitchAffinity1(Vendor):
         """The nodes of a job of *n* pods; steps A to F of the guide."""
         del budget
         spared = table.common & (kind is JobType.COMMON)
-        open_ = ~table.crossed | (table.free >= n) | spared
+        open_ = ~table.crossed | (table.fitting >= n) | spared
         if n < table.leaf_size:
             rows = one_leaf(table, n, open_, last_wins=True)
             if rows or kind is JobType.PADDING:
@@ -113,7 +113,7 @@ class SwitchAffinity2(Vendor):
         """Exclusive, shared and unhealthy, shared, idle leaves."""
         return (
             table.group(LeafState.EXCLUSIVE),
-            table.sick,
+            table.unhealthy,
             table.group(LeafState.SHARED),
             table.group(LeafState.IDLE),
         )
@@ -125,9 +125,11 @@ def _within(table: LeafTable, n: int, budget: int) -> LeafSlices:
     if not rest:
         return rows
     shared = ascending(table, table.group(LeafState.SHARED))
-    best = int(table.free[shared[max(0, len(shared) - budget) :]].sum())
+    best = int(table.fitting[shared[max(0, len(shared) - budget) :]].sum())
     opens = len(larger) > 0 and rest > best
-    leaves = [int(larger[0])] if opens else neighbours(table.free, shared, rest, budget)
+    leaves = (
+        [int(larger[0])] if opens else neighbours(table.fitting, shared, rest, budget)
+    )
     return rows + fill(table, rest, np.array(leaves), LeafState.SHARED)[0]
 
 

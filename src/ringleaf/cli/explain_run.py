@@ -43,10 +43,10 @@ from ringleaf.simulator.outcome import (
     Fate,
     QueuePosition,
     asking,
+    drop_hold,
     end_of,
     fate_of,
     fate_plain,
-    let_go,
     queue_plain,
     queue_position,
     reservation_plain,
@@ -120,10 +120,10 @@ def explain_node(
     console: Console, run: ScenarioRun, name: str, node: str, top: int, *, as_json: bool
 ) -> int:
     """What the job finds on one node; the exit status."""
-    engine, session = run.engine, run.engine.cycle.framework.session
+    engine, session = run.engine, run.engine.context.framework.session
     fate = fate_of(run, name)
     with Statement(engine.view.cluster) as statement:
-        let_go(engine, name, statement)
+        drop_hold(engine, name, statement)
         asks = asking(engine, name, run.jobs[name])
         known = None if isinstance(fate, Ended) else fate
         answer = node_answer(session, asks, node, known)
@@ -153,17 +153,17 @@ def job_explanation(run: ScenarioRun, name: str, top: int) -> JobExplanation:
         reservation=facts.pop(name, None),
         others=list(facts.values()),
         found=None if isinstance(fate, Ended) else _survey(run, fate, top),
-        suspended_until=engine.cycle.reservations.idle.suspended_until,
+        suspended_until=engine.context.reservations.idle.suspended_until,
     )
 
 
 def _survey(run: ScenarioRun, fate: Fate, top: int) -> Survey | None:
     engine, job = run.engine, fate.job
-    session = engine.cycle.framework.session
+    session = engine.context.framework.session
     if not is_legal(job, engine.view.settings):
         return None
     with Statement(engine.view.cluster) as statement:
-        let_go(engine, job.name, statement)
+        drop_hold(engine, job.name, statement)
         job = asking(engine, job.name, job)
         found = survey(session, job, top)
         if may_start(fate) and not others_first(engine, job):
@@ -173,7 +173,7 @@ def _survey(run: ScenarioRun, fate: Fate, top: int) -> Survey | None:
 
 def endings_of(engine: Engine, job: Job) -> tuple[str, ...]:
     """The known jobs of which the end of any one would let *job* start."""
-    ends = enough_to_end(engine.cycle.framework.session, job)
+    ends = enough_to_end(engine.context.framework.session, job)
     return tuple(name for name in ends if name in engine.view.job_states)
 
 
@@ -181,7 +181,7 @@ def others_first(engine: Engine, job: Job) -> bool:
     """Whether room alone would not help: the queue, or others with a reservation."""
     booked = engine.reservations
     others = [b for b in booked.values() if b.job.product is job.product]
-    alone = job.name not in booked and engine.cycle.framework.session.fits_now(job)
+    alone = job.name not in booked and engine.context.framework.session.fits_now(job)
     return alone or any(other.job.name != job.name for other in others)
 
 
@@ -209,7 +209,7 @@ def print_explanation(
     for line in (*_lines(outlook, clock, is_unbound=is_unbound), *more):
         console.print(indented(line))
     if outlook.found is not None and not isinstance(fate, Ended):
-        session = run.engine.cycle.framework.session
+        session = run.engine.context.framework.session
         print_network(console, session, fate, outlook.found.network, top)
         print_survey(console, outlook.found, waits=isinstance(fate, Waiting))
     if may_start(fate) and outlook.found is not None:

@@ -106,7 +106,7 @@ class ExplainedGroup:
 
     def _places(self) -> Iterator[str]:
         """The rank of every node it is on, were the job not there."""
-        job, session = self.job, self._look.engine.cycle.framework.session
+        job, session = self.job, self._look.engine.context.framework.session
         assert job is not None
         if not is_legal(job, session.settings) or job.queue == OUTSIDE:
             return

@@ -45,8 +45,8 @@ class FaultView:
 
     def __init__(self, engine: Engine, now: float, *, has_history: bool = True) -> None:
         self._view, self._book, self._now = engine.view, engine.fault_log, now
-        self._repairs, self._known = engine.repairs, engine.cycle.failures.repairs
-        self._cycle = engine.cycle
+        self._repairs, self._known = engine.repairs, engine.context.repairs
+        self._ctx = engine.context
         self._has_history = has_history
         self._rules = engine.view.settings.repairs
         self._on = self._pods_on(
@@ -186,7 +186,7 @@ class FaultView:
     def repair_plain(self, repair: Repair) -> Plain:
         """One repair as plain values."""
         job_state = self._view.job_states.get(repair.name)
-        wanting = sorted(repair.wanting(job_state))
+        wanting = sorted(repair.missing_pods(job_state))
         stage, waits = self._stage(job_state, repair, len(wanting))
         held = self._view.cluster.holdings.get(repair.held.owner, ())
         since = (
@@ -198,8 +198,8 @@ class FaultView:
             "job": repair.name,
             "since": whole(repair.since),
             "reach": repair.scope.value,
-            "ailments": [to_builtins(each) for each in repair.ailments.values()],
-            "deleted": sorted(repair.deletion.pods),
+            "ailments": [to_builtins(each) for each in repair.pod_faults.values()],
+            "deleted": sorted(repair.deletion.not_back),
             "wanting": wanting,
             "held": len(held),
             "held-nodes": sorted(repair.held.nodes),
@@ -213,14 +213,14 @@ class FaultView:
         self, job_state: JobState | None, repair: Repair, missing: int
     ) -> tuple[str, str]:
         """How far it is, and what it waits for."""
-        if repair.rate_limited or not repair.deletion.pods:
+        if repair.rate_limited or not repair.deletion.not_back:
             braked = ("rate-limited", "the eviction rate limit")
             return (
                 braked if repair.rate_limited else ("found", "its pods to be deleted")
             )
         if job_state is not None and job_state.terminating:
             return "ending", self._ending_words(job_state, repair)
-        if repair.stuck_at is not None:
+        if repair.deletion.unschedulable_since is not None:
             return "stuck", self._stuck_words(job_state, repair)
         if not missing:
             return "placed", ""
@@ -237,10 +237,10 @@ class FaultView:
         return f"{told}, by force {_until_words(left)}"
 
     def _stuck_words(self, job_state: JobState | None, repair: Repair) -> str:
-        assert repair.stuck_at is not None
-        ago = self._now - repair.stuck_at
+        assert repair.deletion.unschedulable_since is not None
+        ago = self._now - repair.deletion.unschedulable_since
         told = f"a place for its pods, for {ago:.0f} s"
-        if job_state is None or not job_state.job.recovery.mode.is_ours:
+        if job_state is None or not job_state.job.recovery.mode.scheduler_deletes:
             return told
         reach = next_scope(job_state.job, repair.scope)
         if reach is None:
@@ -260,7 +260,7 @@ class FaultView:
             "engaged": bool(held),
             "held": held,
             "deleted": self._known.rate_limit.recent(self._now, rules),
-            "pods": count_pods(self._cycle),
+            "pods": count_pods(self._ctx),
             "percent": rules.brake_percent,
             "seconds": rules.brake_s,
         }
@@ -292,7 +292,7 @@ def adopt(engine: Engine, faults: Iterable[Fault], now: float) -> None:
 
 def hold_back(engine: Engine, jobs: Iterable[str], now: float) -> None:
     """Let an engine that deletes nothing know which jobs wait for the brake."""
-    open_repairs = engine.cycle.failures.repairs.open
+    open_repairs = engine.context.repairs.open
     job_states = engine.view.job_states
     for name in jobs:
         if name in job_states and name not in open_repairs:

@@ -67,14 +67,14 @@ def proposed(
 
     None where no job is pending.
     """
-    cycle = engine.cycle
+    ctx = engine.context
     if whole_units:
-        return propose_whole(cycle, most)
+        return propose_whole(ctx, most)
     if name is not None:
-        return propose(cycle, engine.view.job_states.get(name), most)
+        return propose(ctx, engine.view.job_states.get(name), most)
     first = None
-    for job_state in waiting_jobs(cycle)[:MAX_TRIED]:
-        found = propose(cycle, job_state, most)
+    for job_state in waiting_jobs(ctx)[:MAX_TRIED]:
+        found = propose(ctx, job_state, most)
         if isinstance(found, MovePlan):
             return found
         first = first or found

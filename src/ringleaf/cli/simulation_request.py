@@ -20,7 +20,7 @@ from ringleaf.config.reader import DEFAULT
 from ringleaf.model.fault import FaultMode, Recovery
 from ringleaf.model.moving import Moving
 from ringleaf.model.queue import DEFAULT_QUEUE
-from ringleaf.policies.counting import some_of
+from ringleaf.policies.words import some_of
 from ringleaf.simulator.failures import FailureGenerator, read_rates, recovering
 from ringleaf.simulator.movable import movable
 from ringleaf.simulator.preset import USUAL, Knobs, check

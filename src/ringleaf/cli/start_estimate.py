@@ -119,7 +119,7 @@ def start_of(look: Snapshot, job_state: JobState) -> Start:
     engine, name = look.engine, job_state.job.name
     is_booked = name in engine.reservations
     reservation = engine.reservations.get(name) or soonest_start(
-        engine.cycle, job_state
+        engine.context, job_state
     )
     if reservation is None:
         return Start(None)

@@ -225,7 +225,7 @@ def _whole(chips: Chips) -> Any:  # noqa: ANN401 - flags
 
 def _reservations(engine: Engine, now: float) -> Plain:
     """What reservations kept idle in the last 24 hours, and which ended last."""
-    idle = engine.cycle.reservations.idle
+    idle = engine.context.reservations.idle
     account, until = idle.account(now), idle.suspended_until
     found: Plain = {
         "chip-seconds": whole(sum(amount for _end, amount in account.buckets)),

@@ -14,13 +14,16 @@ import msgspec
 
 from ringleaf.config.arguments import ArgumentKind, Value, Voter
 from ringleaf.config.conf import NO_OTHERS, Conf, Others, Path, PluginConf, RefusedConf
-from ringleaf.config.convert import path_words, suggestion, unquoted, value_words
 from ringleaf.config.notes import (
     ConfEntry,
     Notes,
     checked_arguments,
     checked_list,
     checked_mapping,
+    path_words,
+    suggestion,
+    unquoted,
+    value_words,
 )
 from ringleaf.config.parameters import INIT_PARAMS, PARAMETERS
 from ringleaf.config.vocabulary import (

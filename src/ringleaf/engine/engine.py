@@ -4,18 +4,40 @@ It is a pure function of the events so far: no clock, no dice, no I/O. The same 
 at the same times give the same instructions, byte for byte.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from math import inf
-from typing import cast
+from typing import Any, cast
 
 from ringleaf.actions import ACTION_FUNCTIONS
 from ringleaf.actions.handle_faults import handle_faults
-from ringleaf.actions.reconcile_repairs import reconcile_if_changed
-from ringleaf.actions.unstarted import end_due_quarantines, next_look, release_unstarted
+from ringleaf.actions.unstarted import end_due_quarantines, release_unstarted
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import DEFAULT
-from ringleaf.engine.event import Event, Handlers, JobArrived, TimerFired
+from ringleaf.engine.cycle import begin_cycle, end_cycle, has_more, run_actions
+from ringleaf.engine.event import (
+    BindFailed,
+    ConfChanged,
+    DeletionsKnown,
+    Event,
+    FaultsKnown,
+    IdleAccountKnown,
+    JobArrived,
+    JobGone,
+    LeavesChanged,
+    NodesChanged,
+    NodesGone,
+    PodFaultsReported,
+    PodsEnding,
+    PodsGone,
+    PodsRefused,
+    PodsRun,
+    QueueChanged,
+    QueueGone,
+    RepairKnown,
+    RunTimesKnown,
+    TimerFired,
+)
 from ringleaf.engine.explain_job import explain_job
 from ringleaf.engine.fault_events import FaultEvents
 from ringleaf.engine.job_events import JobEvents
@@ -24,15 +46,15 @@ from ringleaf.engine.node_events import NodeEvents
 from ringleaf.engine.pod_events import PodEvents
 from ringleaf.engine.rule_events import RuleEvents
 from ringleaf.engine.run_recorder import RunRecorder
-from ringleaf.framework.cycle import ActionFunction, Cycle
+from ringleaf.framework.context import ActionFunction, Context
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.framework import Framework, session_over
 from ringleaf.framework.instruction import Instruction
-from ringleaf.framework.quarantine import QuarantinedNode
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.session import Session
+from ringleaf.framework.startup import QuarantinedNode
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.votes import Votes
 from ringleaf.model.cluster import Cluster, Node
@@ -66,88 +88,104 @@ class Engine:
     ) -> None:
         by_name = {node.name: node for node in nodes}
         leaves = tuple(leaves)
-        cluster = Cluster(by_name.values(), leaves)
-        self.view = SchedulerState(cluster, conf.settings, queues)
+        self.view = SchedulerState(
+            Cluster(by_name.values(), leaves), conf.settings, queues
+        )
         framework = Framework(self.view, conf, PLUGINS, self._session)
-        self.cycle = cycle = Cycle(self.view, framework, by_name)
-        lifecycle = JobLifecycle(cycle)
-        self._nodes = NodeEvents(cycle, lifecycle, by_name, leaves)
-        self._runs = RunRecorder(cycle)
-        self._jobs = JobEvents(cycle, lifecycle, self._nodes, self._runs)
-        self._handlers: Handlers = {
-            **self._nodes.handlers,
-            **self._jobs.handlers,
-            **self._runs.handlers,
-            **PodEvents(cycle, lifecycle, self._runs).handlers,
-            **FaultEvents(cycle, lifecycle, self._jobs).handlers,
-            **RuleEvents(cycle, lifecycle, self._jobs).handlers,
-            TimerFired: self._woke,
+        self.context = ctx = Context(self.view, framework, by_name)
+        lifecycle = JobLifecycle(ctx)
+        self._nodes = nodes_ = NodeEvents(ctx, lifecycle, by_name, leaves)
+        self._runs = runs = RunRecorder(ctx)
+        self._jobs = jobs = JobEvents(ctx, lifecycle, nodes_, runs)
+        pods = PodEvents(ctx, lifecycle, runs)
+        faults = FaultEvents(ctx, lifecycle, jobs)
+        rules = RuleEvents(ctx, lifecycle, jobs)
+        self._handlers: Mapping[type, Callable[[Any], None]] = {
+            JobGone: jobs.job_gone,
+            PodsGone: pods.pods_gone,
+            PodsEnding: pods.pods_ending,
+            BindFailed: pods.bind_failed,
+            PodsRun: pods.pods_run,
+            PodsRefused: pods.pods_refused,
+            PodFaultsReported: faults.pod_faults_reported,
+            RepairKnown: faults.repair_known,
+            FaultsKnown: faults.faults_known,
+            DeletionsKnown: faults.deletions_known,
+            RunTimesKnown: runs.run_times_known,
+            IdleAccountKnown: rules.idle_account_known,
+            NodesChanged: nodes_.nodes_changed,
+            NodesGone: nodes_.nodes_gone,
+            LeavesChanged: nodes_.leaves_changed,
+            QueueChanged: rules.queue_changed,
+            QueueGone: rules.queue_gone,
+            ConfChanged: rules.conf_changed,
+            TimerFired: self._timer_fired,
         }
+        """What is done after an event; ``JobArrived`` is handled in batches."""
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """What is to be done after *event*."""
         return self.handle_all([event], now)
 
     def handle_all(
-        self, events: Iterable[Event], now: float, most: float = inf
+        self, events: Iterable[Event], now: float, max_binds: float = inf
     ) -> list[Instruction]:
         """What is to be done after *events*, which happened together.
 
-        After *most* jobs were started it stops, so that they can be bound while the
-        next are decided. The search for victims stops as well, after as much work as
-        *most* stands for, and goes on where it was. Call it again, with whatever has
-        happened since, as long as it ``is_cut_short``.
+        After *max_binds* jobs were started it stops, so that they can be bound while
+        the next are decided. The search for victims stops as well, after as much work
+        as *max_binds* stands for. Call it again, with what has happened since, as long
+        as it ``has_more`` to decide.
         """
-        cycle, events = self.cycle, [*events]
-        cycle.begin(now, most, has_events=bool(events))
+        ctx, events = self.context, [*events]
+        begin_cycle(ctx, now, max_binds, has_events=bool(events))
         self._apply(events)
-        end_due_quarantines(cycle)
-        release_unstarted(cycle)
-        if cycle.framework.decides:
-            handle_faults(cycle)
-            cycle.run(self.actions, reconcile_if_changed)
-        cycle.end(next_look)
-        return cycle.reports.out
+        end_due_quarantines(ctx)
+        release_unstarted(ctx)
+        if ctx.framework.has_actions:
+            handle_faults(ctx)
+            run_actions(ctx, self.actions)
+        end_cycle(ctx)
+        return ctx.reports.instructions
 
     def _apply(self, events: Iterable[Event]) -> None:
-        """Apply the events. A failure after this is not attributed to the last one."""
         for kind, run in groupby(events, type):
             if kind is JobArrived:
                 self._jobs.jobs_arrived(cast("Iterable[JobArrived]", run))
                 continue
             for event in run:
                 self._handlers[kind](event)
-        self.cycle.wakeups.reopen_others()
+        self.context.wakeups.reopen_reclaimers()
 
     @property
-    def is_cut_short(self) -> bool:
+    def has_more(self) -> bool:
         """Whether the last call stopped before everything was decided."""
-        return self.cycle.has_more
+        return has_more(self.context)
 
     @property
     def admitted(self) -> Sequence[str]:
         """The jobs that the last call admitted."""
-        return self.cycle.reports.admitted
+        return self.context.reports.admitted
 
     @property
     def quarantined(self) -> Mapping[str, QuarantinedNode]:
         """The nodes that take no pods for a while, because they refused some."""
-        return self.cycle.failures.quarantine.nodes
+        return self.context.startup.quarantine.nodes
 
     @property
     def reservations(self) -> Mapping[str, Reservation]:
         """Reservations by the name of the job that waits."""
-        return self.cycle.reservations.by_job
+        return self.context.reservations.by_job
 
     @property
     def fault_log(self) -> FaultLog:
         """Every fault with its life."""
-        return self.cycle.failures.repairs.fault_log
+        return self.context.repairs.fault_log
 
     @property
     def deletions(self) -> Iterable[Deletion]:
         """What was deleted lately because of faults, which the rate limit counts."""
-        return self.cycle.failures.repairs.rate_limit.deletions
+        return self.context.repairs.rate_limit.deletions
 
     @property
     def run_times(self) -> RunTimes:
@@ -157,7 +195,7 @@ class Engine:
     @property
     def repairs(self) -> Mapping[str, Repair]:
         """What is being repaired, by the name of the job."""
-        return self.cycle.failures.repairs.open
+        return self.context.repairs.open
 
     def explain(self, name: str, *, hints: bool = True) -> Decision:
         """Where a job is, or why it is pending, with what would help.
@@ -167,7 +205,7 @@ class Engine:
         never = self._jobs.invalid.get(name)
         if never is not None:
             return never
-        return explain_job(self.cycle, self.view.job_states[name], hints=hints)
+        return explain_job(self.context, self.view.job_states[name], hints=hints)
 
     @property
     def invalid(self) -> Mapping[str, Invalid]:
@@ -184,8 +222,8 @@ class Engine:
         """What is known of leaf switches besides their pods."""
         return self._nodes.leaves
 
-    def _woke(self, _event: TimerFired) -> None:
-        self.cycle.slice.woke(self.view.now)
+    def _timer_fired(self, _event: TimerFired) -> None:
+        self.context.budget.timer_fired(self.view.now)
 
     def _session(self, state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         """A session by Ringleaf's own rules."""

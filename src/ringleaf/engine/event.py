@@ -4,9 +4,6 @@ Most events describe the current state and are idempotent; ``PodsRefused`` and
 ``BindFailed`` describe something that happened and must be sent once.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from msgspec import Struct
 
 from ringleaf.config.conf import Conf
@@ -21,12 +18,10 @@ from ringleaf.model.uplinks import Leaf
 
 
 class JobArrived(Struct, frozen=True):
-    """A job is there; *placements* are those of its pods that run already.
+    """A job is new or changed; *placements* are those of its pods that run already.
 
-    Pods on nodes that are not there are gone.
-
-    A job of the same name as one that is known is that job, changed. One that is new
-    has waited since *waiting_since*; unless that is known, from now on.
+    Pods on unknown nodes are gone. A job with the name of a known job replaces it. A
+    new job has waited since *waiting_since*, or else from now on.
     """
 
     job: Job
@@ -38,8 +33,9 @@ class JobArrived(Struct, frozen=True):
 class JobGone(Struct, frozen=True):
     """A job ended or was deleted; what its pods held is free.
 
-    One that *returns* is expected again: what is known of its repair is not forgotten.
-    Unless it *ends_run* its pods never ran, or it arrives again at once, as it runs.
+    A job that *returns* is expected again: what is known of its repair is kept. It does
+    not end a run (*ends_run*) if its pods never ran, or if it arrives again at once
+    with running pods.
     """
 
     job: str
@@ -82,7 +78,7 @@ class PodFaultsReported(Struct, frozen=True):
     """
 
     job: str
-    ailments: tuple[PodFault, ...]
+    pod_faults: tuple[PodFault, ...]
 
 
 class PodsRun(Struct, frozen=True):
@@ -202,6 +198,3 @@ Event = (
     | ConfChanged
     | TimerFired
 )
-
-Handlers = Mapping[type, Callable[[Any], None]]
-"""What is done after each kind of event."""

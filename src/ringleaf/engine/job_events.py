@@ -4,26 +4,85 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from ringleaf.engine.event import Handlers, JobArrived, JobGone
-from ringleaf.engine.found import FoundJobs
+from ringleaf.engine.event import JobArrived, JobGone
 from ringleaf.engine.lifecycle import JobLifecycle
 from ringleaf.engine.node_events import NodeEvents
 from ringleaf.engine.run_recorder import RunRecorder
 from ringleaf.framework.changes import Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.instruction import Report, Verdict
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.state import charged
 from ringleaf.framework.statement import Statement
+from ringleaf.model.cluster import Cluster, Holding
 from ringleaf.model.decision import Invalid
 from ringleaf.model.demand import Demand
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job
 from ringleaf.model.mask import chips_of, mask_of
-from ringleaf.model.placement import Placement
+from ringleaf.model.owner import Owner
+from ringleaf.model.placement import NO_MARK, Placement
 from ringleaf.plugins.predicates import without_predicates
 from ringleaf.policies.defaults import with_defaults
 from ringleaf.policies.validation import validate
+
+
+class AdoptedJobs:
+    """Jobs that were found running, and what their pods hold.
+
+    Args:
+        cluster: Where they run; it does not change while jobs are added.
+
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.events: dict[str, JobArrived] = {}
+        """By the name of the job."""
+        self.held: list[tuple[Owner, Holding]] = []
+        """Every job with what one of its pods holds."""
+        self._taken: dict[int, int] = {}
+        """Node -> its chips that pods hold, those of *events* among them."""
+
+    def add(self, event: JobArrived) -> bool:
+        """Whether a new job is one of them.
+
+        It is not if its node is unknown, or another pod holds one of its chips.
+        """
+        if event.job.name in self.events:
+            return False
+        index, taken = self._cluster.index, self._taken
+        new: dict[int, int] = {}
+        for placement in event.placements:
+            node = index.get(placement.node)
+            if node is None:
+                return False
+            held = new.get(node, taken.get(node))
+            held = self._cluster.taken.item(node) if held is None else held
+            chips = mask_of(placement.chips)
+            if chips & held:
+                return False
+            new[node] = held | chips
+        taken |= new
+        self.events[event.job.name] = event
+        return True
+
+    def hold(self, job_state: JobState, event: JobArrived) -> None:
+        """The pods of a job hold what *event* says."""
+        cluster, job, roles = self._cluster, job_state.job, job_state.facts.role_by_pod
+        for placement in event.placements:
+            asked = roles.get(placement.replica, job)
+            node, chips = cluster.index[placement.node], mask_of(placement.chips)
+            holding = Holding(
+                node,
+                chips,
+                placement.replica,
+                placement.mark or NO_MARK,
+                asked.demand,
+                charged(cluster, node, chips, asked),
+            )
+            self.held.append((job.name, holding))
+            job_state.placements[placement.replica] = placement
 
 
 class JobEvents:
@@ -31,29 +90,24 @@ class JobEvents:
 
     def __init__(
         self,
-        cycle: Cycle,
+        ctx: Context,
         lifecycle: JobLifecycle,
         nodes: NodeEvents,
         runs: RunRecorder,
     ) -> None:
-        self._cycle, self._state = cycle, cycle.view
+        self._ctx, self._state = ctx, ctx.state
         self._lifecycle, self._nodes, self._runs = lifecycle, nodes, runs
         self.submitted: dict[str, Job] = {}
         """Every job as it was submitted, without defaults."""
         self.invalid: dict[str, Invalid] = {}
         self._arrived = 0
 
-    @property
-    def handlers(self) -> Handlers:
-        """What is done after each kind of event."""
-        return {JobGone: self._job_gone}
-
     def jobs_arrived(self, events: Iterable[JobArrived]) -> None:
         """Jobs arrive one by one; new ones that run well already, together."""
         found = None
         for event in events:
             if event.placements and self._is_new_and_well(event):
-                found = found or FoundJobs(self._state.cluster)
+                found = found or AdoptedJobs(self._state.cluster)
                 if found.add(event):
                     continue
             if found is not None:
@@ -65,45 +119,45 @@ class JobEvents:
 
     def _is_new_and_well(self, event: JobArrived) -> bool:
         """Whether a job is new, its pods run, and nothing else is touched by it."""
-        name, cycle, sick = event.job.name, self._cycle, self._nodes.sick
+        name, ctx, sick = event.job.name, self._ctx, self._nodes.sick
         if name in self.submitted:
             return False
         if (
-            cycle.failures.repairs.knows(name)
-            or cycle.reservations
-            or cycle.victim_search.spared
+            ctx.repairs.may_concern(name)
+            or ctx.reservations
+            or ctx.victim_search.spared
         ):
             return False
         return not sick or all(each.node not in sick for each in event.placements)
 
-    def _add_running(self, found: FoundJobs) -> None:
+    def _add_running(self, found: AdoptedJobs) -> None:
         """Do for all jobs of *found* what ``job_arrived`` does for each.
 
-        A job that nothing ails on nodes that nothing ails is not looked at for faults.
+        Jobs without faults, on nodes without faults, are not inspected.
         """
-        cycle, view, starts = self._cycle, self._state, self._cycle.failures.starts
+        ctx, state = self._ctx, self._state
         job_states = []
         for event in found.events.values():
             job = self.effective_job(event.job, event.placements)
             self.submitted[job.name] = event.job
             self._arrived += 1
-            job_state = JobState(job, self._arrived, view.now)
+            job_state = JobState(job, self._arrived, state.now)
             if event.waiting_since is not None:
-                job_state.waiting_since = min(event.waiting_since, view.now)
-            job_state.started = view.now if event.started is None else event.started
+                job_state.waiting_since = min(event.waiting_since, state.now)
+            job_state.started = state.now if event.started is None else event.started
             found.hold(job_state, event)
             job_states.append(job_state)
-        cycle.victim_search.arrivals += len(job_states)
-        with Statement(view.cluster) as statement:
+        ctx.victim_search.arrivals += len(job_states)
+        with Statement(state.cluster) as statement:
             statement.hold_many(found.held)
             statement.commit()
         for job_state in job_states:
-            view.enter_running(job_state)
-            starts.found(job_state.job.name)
+            state.enter_running(job_state)
+            ctx.startup.adopt(job_state.job.name)
             if job_state.missing:
                 self._lifecycle.requeue_if_incomplete(job_state)
         for job in {(s.job.queue, s.job.priority): s.job for s in job_states}.values():
-            cycle.wakeups.pods_found(job)
+            ctx.wakeups.victims_appeared(job)
 
     def job_arrived(self, event: JobArrived) -> None:
         """A job is new or changed, or runs pods that were not known."""
@@ -116,7 +170,7 @@ class JobEvents:
             self._found_running(job_state, event)
         if self.submitted.get(name) == event.job:
             return
-        self._cycle.failures.repairs.heard_of(event.job)
+        self._ctx.repairs.job_changed(event.job)
         job = self.effective_job(event.job, event.placements or known.values())
         self.submitted[name] = event.job
         runs = event.placements or (job_state is not None and job_state.placements)
@@ -137,22 +191,22 @@ class JobEvents:
         self._state.enter(job_state)
         if event.placements:
             self._hold(job_state, event)
-        elif name in self._cycle.failures.repairs.open:
-            self._cycle.pending.admit(job_state)
-        elif self._cycle.framework.gates_jobs:
-            self._cycle.pending.just_arrived[name] = job_state
-            self._cycle.wakeups.shares_changed(job.queue)
+        elif name in self._ctx.repairs.open:
+            self._ctx.pending.admit(job_state)
+        elif self._ctx.framework.has_enqueue:
+            self._ctx.pending.just_arrived[name] = job_state
+            self._ctx.wakeups.shares_changed(job.queue)
             return
         self._lifecycle.requeue_if_incomplete(job_state)
 
     def _note_arrival(self) -> None:
         """A new job is there: pods may be evicted that were spared."""
-        cycle = self._cycle
+        ctx = self._ctx
         self._arrived += 1
-        cycle.victim_search.arrivals += 1
-        if cycle.victim_search.spared:
-            cycle.victim_search.spared = False
-            cycle.wakeups.victims_changed()
+        ctx.victim_search.arrivals += 1
+        if ctx.victim_search.spared:
+            ctx.victim_search.spared = False
+            ctx.wakeups.victims_changed()
 
     def _found_running(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
@@ -162,39 +216,39 @@ class JobEvents:
         self._lifecycle.requeue_if_incomplete(job_state)
 
     def reject_invalid(self, job_state: JobState | None, never: Invalid) -> None:
-        """A job that can never be placed counts for nothing."""
+        """Report a job that can never be placed; it uses and requests nothing."""
         name = never.job.name
         if job_state is not None:
             self._lifecycle.remove_job(job_state)
         known = self.invalid.get(name)
         self.invalid[name] = never
         news = known is None or known.message != never.message
-        if news and self._cycle.framework.decides:
-            told = Report(
+        if news and self._ctx.framework.has_actions:
+            message = Report(
                 name,
                 Verdict.INVALID,
                 never.message,
                 never.hint,
                 warnings=never.warnings,
             )
-            self._cycle.reports.out.append(told)
+            self._ctx.reports.emit(message)
 
     def _hold(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a new job run already; what was reserved there is theirs."""
-        repairs = self._cycle.failures.repairs
+        repairs = self._ctx.repairs
         known = self._nodes.by_name.keys()
         lost = {p.replica: p for p in event.placements if p.node not in known}
         if lost:
-            repairs.pods_vanished(job_state.job.name, lost)
-        if repairs.vanished:
+            repairs.note_lost_with_node(job_state.job.name, lost)
+        if repairs.lost_with_node:
             here = {p.replica for p in event.placements} - lost.keys()
-            repairs.running(job_state.job.name, here)
+            repairs.clear_lost_with_node(job_state.job.name, here)
         nodes = {placement.node for placement in event.placements}
-        if self._cycle.reservations:
-            self._lifecycle.give_up_on(nodes)
+        if self._ctx.reservations:
+            self._lifecycle.give_up_reservations_on(nodes)
         meets = [r for r in repairs.open.values() if not r.held.nodes.isdisjoint(nodes)]
         for repair in meets:
-            repair.release_holds(self._state.cluster)
+            repair.release_places(self._state.cluster)
         cluster, job = self._state.cluster, job_state.job
         roles = job_state.facts.role_by_pod
         with Statement(cluster) as statement:
@@ -213,12 +267,12 @@ class JobEvents:
                     job_state.placements[placement.replica] = placement
             statement.commit()
         for repair in meets:
-            repair.hold(cluster, self._state.job_states.get(repair.name))
+            repair.hold_places(cluster, self._state.job_states.get(repair.name))
         if job.name in repairs.open or not nodes.isdisjoint(self._nodes.sick):
             repairs.suspects[job.name] = None
         job_state.started = self._state.now if event.started is None else event.started
-        self._cycle.failures.starts.found(job.name)
-        self._cycle.wakeups.pods_found(job)
+        self._ctx.startup.adopt(job.name)
+        self._ctx.wakeups.victims_appeared(job)
 
     def _own_chips(self, job: Job, placement: Placement) -> int:
         """The chips of a pod that no other holds; others are reported, and stay put."""
@@ -226,31 +280,27 @@ class JobEvents:
         clash = chips & cluster.taken.item(cluster.index[placement.node])
         if clash:
             twice = ", ".join(map(str, chips_of(clash)))
-            told = (
+            message = (
                 f"job {job.name!r}: pod {placement.replica} is on chips {twice} of "
                 f"node {placement.node!r}, which another pod holds already"
             )
             hint = "evict one of the two"
-            self._cycle.reports.out.append(
-                Report(job.name, Verdict.CONFLICT, told, hint)
-            )
+            self._ctx.reports.emit(Report(job.name, Verdict.CONFLICT, message, hint))
         return chips & ~clash
 
     def _job_changed(self, job_state: JobState, job: Job) -> None:
         """A known job is another now; its pods stay where they are."""
-        cycle = self._cycle
+        ctx = self._ctx
         self._lifecycle.dequeue_and_release_reservation(job_state)
         asked = job_state.facts.scheduling_key
-        cycle.wakeups.spec_changed(job_state, job)
+        ctx.wakeups.replace_spec(job_state, job)
         if job_state.facts.scheduling_key != asked:
-            job_state.history.reported_before, job_state.history.reported = (
-                job_state.history.reported,
-                "",
-            )
-            job_state.history.why = None  # it began with what it wanted
+            history = job_state.history
+            history.reported_before, history.reported = history.reported, ""
+            history.why = None  # its words named the old request
         self._relabel_pods(job)
-        cycle.changes.note(Change.USAGE_CHANGED)
-        cycle.wakeups.victims_changed()
+        ctx.wakeups.note(Change.USAGE_CHANGED)
+        ctx.wakeups.victims_changed()
         self._lifecycle.requeue_if_incomplete(job_state)
 
     def _relabel_pods(self, job: Job) -> None:
@@ -260,7 +310,7 @@ class JobEvents:
         with Statement(self._state.cluster) as statement:
             if statement.relabel(job.name, demands):
                 statement.commit()
-                self._cycle.wakeups.pods_found(job)
+                self._ctx.wakeups.victims_appeared(job)
 
     def effective_job(self, job: Job, held: Iterable[Placement]) -> Job:
         """*job* as it is scheduled; *held* is where its pods are.
@@ -268,7 +318,7 @@ class JobEvents:
         Demands that the configuration ignores are removed, defaults and a predicted
         running time are filled in.
         """
-        votes = self._cycle.framework.votes
+        votes = self._ctx.framework.votes
 
         def strip(demand: Demand) -> Demand:
             found = votes.effective_demand(demand)
@@ -277,11 +327,11 @@ class JobEvents:
         demand, roles = strip(job.demand), job.roles
         if [role for role in roles if strip(role.demand) != role.demand]:
             roles = tuple(replace(role, demand=strip(role.demand)) for role in roles)
-        repair = self._cycle.failures.repairs.open.get(job.name)
+        repair = self._ctx.repairs.open.get(job.name)
         if (
             repair is not None
             and repair.scope is RestartScope.JOB
-            and repair.deletion.pods
+            and repair.deletion.not_back
         ):
             job = replace(job, previous=repair.previous)
         if demand != job.demand or roles is not job.roles:
@@ -289,26 +339,27 @@ class JobEvents:
         job = self._runs.with_run_time(job)
         return with_defaults(job, self._state.settings, held)
 
-    def _job_gone(self, event: JobGone) -> None:
+    def job_gone(self, event: JobGone) -> None:
+        """A job ended or was deleted."""
         self.submitted.pop(event.job, None)
         self.invalid.pop(event.job, None)
         if not event.returns:
-            self._cycle.failures.starts.forget(event.job)
+            self._ctx.startup.forget(event.job)
         job_state = self._state.job_states.get(event.job)
         if job_state is not None:
             if event.ends_run:
                 self._runs.ended(job_state)
             self._lifecycle.remove_job(job_state)
-        repairs = self._cycle.failures.repairs
+        repairs = self._ctx.repairs
         repair = repairs.open.get(event.job)
         if event.returns:
             if repair is not None:
-                repair.deletion.awaited = set()
-                repair.hold(self._state.cluster, None)
+                repair.deletion.end_unconfirmed = set()
+                repair.hold_places(self._state.cluster, None)
             return
         repairs.forget(event.job)
-        self._cycle.failures.repairs.fault_log.job_gone(event.job, self._state.now)
+        self._ctx.repairs.fault_log.job_gone(event.job, self._state.now)
         if repair is not None:
             del repairs.open[event.job]
-            repair.release_holds(self._state.cluster)
-            self._cycle.wakeups.capacity_freed(self._state.cluster.products)
+            repair.release_places(self._state.cluster)
+            self._ctx.wakeups.capacity_freed(self._state.cluster.products)

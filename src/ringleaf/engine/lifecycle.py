@@ -1,10 +1,10 @@
-"""What becomes of a job when its pods come or go: it waits, or holds nothing."""
+"""What events of jobs, pods and nodes have in common: requeue, release, remove."""
 
 from collections.abc import Collection, Iterable
 
-from ringleaf.actions.reserved import give_up
+from ringleaf.actions.start import give_up
 from ringleaf.framework.changes import Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.statement import Statement
 
@@ -12,8 +12,8 @@ from ringleaf.framework.statement import Statement
 class JobLifecycle:
     """The steps that events have in common."""
 
-    def __init__(self, cycle: Cycle) -> None:
-        self._cycle, self._state = cycle, cycle.view
+    def __init__(self, ctx: Context) -> None:
+        self._ctx, self._state = ctx, ctx.state
 
     def requeue_if_incomplete(self, job_state: JobState) -> None:
         """Put a job that lacks pods back into the queue.
@@ -22,35 +22,32 @@ class JobLifecycle:
         job that lost all pods waits from now on, and is admitted again.
         """
         name = job_state.job.name
-        self._cycle.pending.remove(name)
-        repair = self._cycle.failures.repairs.open.get(name)
-        awaited = repair is not None and repair.deletion.awaited
-        if name in self._cycle.reservations or job_state.terminating or awaited:
+        self._ctx.pending.remove(name)
+        repair = self._ctx.repairs.open.get(name)
+        awaited = repair is not None and repair.deletion.end_unconfirmed
+        if name in self._ctx.reservations or job_state.terminating or awaited:
             return
         if job_state.placements:
-            self._state.move(job_state, Phase.RUNNING)
+            self._state.set_phase(job_state, Phase.RUNNING)
             if job_state.below_min_available and job_state.waiting_since <= (
                 job_state.started or 0
             ):
                 job_state.waiting_since = self._state.now
         elif job_state.phase is Phase.RUNNING:
             job_state.started, job_state.waiting_since = None, self._state.now
-            self._state.move(job_state, Phase.PENDING)
-        if (
-            job_state.phase is Phase.PENDING
-            and name in self._cycle.failures.repairs.open
-        ):
-            self._cycle.pending.admit(job_state)
+            self._state.set_phase(job_state, Phase.PENDING)
+        if job_state.phase is Phase.PENDING and name in self._ctx.repairs.open:
+            self._ctx.pending.admit(job_state)
         if job_state.missing:
-            self._cycle.pending.add(job_state)
+            self._ctx.pending.add(job_state)
 
     def dequeue_and_release_reservation(self, job_state: JobState) -> None:
         """Take a job out of the queue, and release its reservation."""
         name = job_state.job.name
-        self._cycle.pending.remove(name)
-        reservation = self._cycle.reservations.get(name)
+        self._ctx.pending.remove(name)
+        reservation = self._ctx.reservations.get(name)
         if reservation is not None:
-            give_up(self._cycle, reservation)
+            give_up(self._ctx, reservation)
 
     def release(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods hold nothing any more; whether they did before."""
@@ -61,37 +58,38 @@ class JobLifecycle:
         with Statement(cluster) as statement:
             statement.release_pods(name, held)
             statement.commit()
-        repair = self._cycle.failures.repairs.open.get(name)
+        repair = self._ctx.repairs.open.get(name)
         nodes = {job_state.placements[replica].node for replica in held}
         for replica in held:
             del job_state.placements[replica]
         job_state.terminating -= held
         if not job_state.terminating:
-            self._cycle.victim_search.ending.pop(name, None)
+            self._ctx.victim_search.ending.pop(name, None)
         if repair is not None:
-            repair.deletion.pods |= held & repair.deletion.ever
-            repair.hold(cluster, job_state)
+            # A pod that was placed again after its deletion is gone once more.
+            repair.deletion.not_back |= held & repair.deletion.deleted
+            repair.hold_places(cluster, job_state)
         indexes = [cluster.index[node] for node in sorted(nodes)]
         products = {cluster.product_of(node): None for node in indexes}
-        self._cycle.wakeups.capacity_freed(products, nodes, name)
+        self._ctx.wakeups.capacity_freed(products, nodes, name)
         return True
 
     def remove_job(self, job_state: JobState) -> None:
         """A job is no more, nor what it held."""
-        cycle, name = self._cycle, job_state.job.name
+        ctx, name = self._ctx, job_state.job.name
         pending = not job_state.placements
         self.dequeue_and_release_reservation(job_state)
         self.release(job_state, (*job_state.placements,))
-        cycle.victim_search.ending.pop(name, None)
-        cycle.reports.unreported.pop(name, None)
+        ctx.victim_search.ending.pop(name, None)
+        ctx.reports.unreported.pop(name, None)
         self._state.leave(job_state)
-        cycle.changes.note(Change.USAGE_CHANGED)
+        ctx.wakeups.note(Change.USAGE_CHANGED)
         if pending:
-            cycle.wakeups.shares_changed(job_state.job.queue)
+            ctx.wakeups.shares_changed(job_state.job.queue)
 
-    def give_up_on(self, nodes: Collection[str]) -> None:
-        """Reservations on *nodes* are no more; they are no longer what they were."""
-        cycle = self._cycle
-        for reservation in cycle.reservations.concerned(nodes):
-            give_up(cycle, reservation)
-            cycle.pending.add(self._state.job_states[reservation.job.name])
+    def give_up_reservations_on(self, nodes: Collection[str]) -> None:
+        """Release the reservations on *nodes*, which have changed."""
+        ctx = self._ctx
+        for reservation in ctx.reservations.concerned(nodes):
+            give_up(ctx, reservation)
+            ctx.pending.add(self._state.job_states[reservation.job.name])

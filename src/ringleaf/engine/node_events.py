@@ -5,16 +5,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ringleaf.engine.event import Handlers, LeavesChanged, NodesChanged, NodesGone
+from ringleaf.engine.event import LeavesChanged, NodesChanged, NodesGone
 from ringleaf.engine.lifecycle import JobLifecycle
 from ringleaf.framework.changes import Change
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.placement import Placement
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.faults import is_sick
+from ringleaf.policies.faults import may_fail_pods
 
 SAME_PLACE: Final = ("product", "chips", "superpod", "leaf", "slot")
 """Where a node stands; one that moves is another node."""
@@ -33,40 +33,30 @@ class NodeEvents:
 
     def __init__(
         self,
-        cycle: Cycle,
+        ctx: Context,
         lifecycle: JobLifecycle,
         nodes: dict[str, Node],
         leaves: tuple[Leaf, ...],
     ) -> None:
-        self._cycle, self._state, self._lifecycle = cycle, cycle.view, lifecycle
+        self._ctx, self._state, self._lifecycle = ctx, ctx.state, lifecycle
         self.by_name = nodes
         self.leaves = leaves
-        self.sick = {node.name for node in nodes.values() if is_sick(node)}
+        self.sick = {node.name for node in nodes.values() if may_fail_pods(node)}
         """Nodes on which pods may be faulty."""
         for node in nodes.values():
-            cycle.failures.repairs.fault_log.nodes_changed(None, node, 0.0)
+            ctx.repairs.fault_log.nodes_changed(None, node, 0.0)
 
-    @property
-    def handlers(self) -> Handlers:
-        """What is done after each kind of event."""
-        return {
-            NodesChanged: self._nodes_changed,
-            NodesGone: self._nodes_gone,
-            LeavesChanged: self._leaves_changed,
-        }
-
-    def _nodes_changed(self, event: NodesChanged) -> None:
+    def nodes_changed(self, event: NodesChanged) -> None:
+        """Nodes are new or changed, in place or moved."""
         changed = [n for n in event.nodes if self.by_name.get(n.name) != n]
         if not changed:
             return
         moved = [n for n in changed if not self._in_place(n)]
         for node in changed:
             before = self.by_name.get(node.name)
-            self._cycle.failures.repairs.fault_log.nodes_changed(
-                before, node, self._state.now
-            )
+            self._ctx.repairs.fault_log.nodes_changed(before, node, self._state.now)
         self.by_name |= {node.name: node for node in changed}
-        self._lifecycle.give_up_on({node.name for node in changed})
+        self._lifecycle.give_up_reservations_on({node.name for node in changed})
         self._suspect(changed)
         if moved:
             self._let_go_for_repairs()
@@ -81,15 +71,15 @@ class NodeEvents:
     def _suspect(self, changed: Iterable[Node]) -> None:
         """Pods on nodes that changed may be faulty, or faulty no more."""
         names = {node.name for node in changed}
-        sick = {node.name for node in changed if is_sick(node)}
+        sick = {node.name for node in changed if may_fail_pods(node)}
         self.sick = self.sick - names | sick
-        repairs = self._cycle.failures.repairs
+        repairs = self._ctx.repairs
         suspects = repairs.suspects
         meets = [r.name for r in repairs.open.values() if r.concerns(names)]
         told = [
             name
-            for name, ailments in repairs.reported_faulty.items()
-            if any(each.node in names for each in ailments)
+            for name, pod_faults in repairs.reported_faulty.items()
+            if any(each.node in names for each in pod_faults)
         ]
         suspects |= dict.fromkeys([*meets, *told])
         for name, job_state in self._state.job_states.items() if sick else ():
@@ -103,7 +93,8 @@ class NodeEvents:
             getattr(known, key) == getattr(node, key) for key in SAME_PLACE
         )
 
-    def _nodes_gone(self, event: NodesGone) -> None:
+    def nodes_gone(self, event: NodesGone) -> None:
+        """Nodes are gone, and the pods on them."""
         gone = self.by_name.keys() & {*event.names}
         if not gone:
             return
@@ -113,25 +104,26 @@ class NodeEvents:
                 self._lost(job_state, lost)
                 self._lifecycle.release(job_state, lost)
                 self._lifecycle.requeue_if_incomplete(job_state)
-        self._lifecycle.give_up_on(gone)
+        self._lifecycle.give_up_reservations_on(gone)
         self._let_go_for_repairs()
         for name in gone:
-            self._cycle.failures.repairs.fault_log.nodes_changed(
+            self._ctx.repairs.fault_log.nodes_changed(
                 self.by_name.pop(name), None, self._state.now
             )
-            self._cycle.failures.quarantine.forget(name)
+            self._ctx.startup.quarantine.forget(name)
         self.sick -= gone
         self._rebuild()
 
     def _lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
-        """Pods vanish with their nodes; of those that end, only what we deleted."""
-        repair = self._cycle.failures.repairs.open.get(job_state.job.name)
-        ours = set() if repair is None else repair.deletion.pods
+        """Note pods lost with their node; of terminating ones, those we deleted."""
+        repair = self._ctx.repairs.open.get(job_state.job.name)
+        ours = set() if repair is None else repair.deletion.not_back
         ending = job_state.terminating - ours
         gone = {n: place for n, place in lost.items() if n not in ending}
-        self._cycle.failures.repairs.pods_vanished(job_state.job.name, gone)
+        self._ctx.repairs.note_lost_with_node(job_state.job.name, gone)
 
-    def _leaves_changed(self, event: LeavesChanged) -> None:
+    def leaves_changed(self, event: LeavesChanged) -> None:
+        """What is known of leaf switches has changed."""
         if self.leaves != event.leaves:
             self.leaves = event.leaves
             self._rebuild()
@@ -161,27 +153,27 @@ class NodeEvents:
                         charged=held.charged,
                     )
             statement.commit()
-        for name in self._cycle.failures.quarantine.nodes:
+        for name in self._ctx.startup.quarantine.nodes:
             cluster.set_quarantined(cluster.index[name], on=True)
-        self._state.watch(cluster)
-        self._cycle.framework.cluster_replaced()
+        self._state.use_cluster(cluster)
+        self._ctx.framework.cluster_replaced()
         old.watchers.clear()  # they know it: nothing else would let go of it soon
         self._hold_for_repairs()
         self._nodes_are_new(cluster.products)
 
     def _nodes_are_new(self, products: Iterable[Any]) -> None:
-        """Whatever was known of nodes is to be looked at again."""
-        cycle = self._cycle
-        self._state.count()
-        cycle.changes.note(Change.NODES_CHANGED)
-        cycle.wakeups.capacity_freed(products)
+        """Retry what depends on nodes; repairs may hold less on worse nodes."""
+        ctx = self._ctx
+        self._state.recount_totals()
+        ctx.wakeups.note(Change.NODES_CHANGED)
+        ctx.wakeups.capacity_freed(products)
 
     def _let_go_for_repairs(self) -> None:
-        """Nothing is held for repairs: pods may be there that were not known."""
-        for repair in self._cycle.failures.repairs.open.values():
-            repair.release_holds(self._state.cluster)
+        """Release what repairs hold: pods that were not known may have the chips."""
+        for repair in self._ctx.repairs.open.values():
+            repair.release_places(self._state.cluster)
 
     def _hold_for_repairs(self) -> None:
-        for repair in self._cycle.failures.repairs.open.values():
+        for repair in self._ctx.repairs.open.values():
             job_state = self._state.job_states.get(repair.name)
-            repair.hold(self._state.cluster, job_state)
+            repair.hold_places(self._state.cluster, job_state)

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from ringleaf.engine.event import Handlers, RunTimesKnown
-from ringleaf.framework.cycle import Cycle
+from ringleaf.engine.event import RunTimesKnown
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.model.fault import Cause
@@ -13,14 +13,9 @@ from ringleaf.model.job import Job
 class RunRecorder:
     """Counts runs that ended by themselves, once each."""
 
-    def __init__(self, cycle: Cycle) -> None:
-        self._cycle = cycle
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
         self.run_times = RunTimes()
-
-    @property
-    def handlers(self) -> Handlers:
-        """What is done after each kind of event."""
-        return {RunTimesKnown: self._run_times_known}
 
     def ended(self, job_state: JobState) -> None:
         """Count a run that ends now, from when the job started last.
@@ -33,11 +28,11 @@ class RunRecorder:
         if started is None or not self._learns or job_state.history.interrupted:
             return
         if not self._is_repaired(job):
-            self.run_times.ended(job, max(0.0, self._cycle.view.now - started))
+            self.run_times.ended(job, max(0.0, self._ctx.state.now - started))
 
     def _is_repaired(self, job: Job) -> bool:
         """Whether a job is being repaired, or will be because of its faulty pods."""
-        repairs = self._cycle.failures.repairs
+        repairs = self._ctx.repairs
         left = job.recovery.retries - repairs.retries_used.get(job.name, 0)
         return job.name in repairs.open or any(
             each.cause is not Cause.POD or left > 0
@@ -51,20 +46,20 @@ class RunRecorder:
         meantime. A job that arrives again after it was gone, and any job after a
         restart, gets another one.
         """
-        if not self._cycle.framework.conf.reservation.learns:
+        if not self._ctx.framework.conf.reservation.learns:
             return job if job.run_time is None else replace(job, run_time=None)
         if job.estimate_s is not None or job.run_time is not None:
             return job
-        known = self._cycle.view.job_states.get(job.name)
+        known = self._ctx.state.job_states.get(job.name)
         found = None if known is None else known.job.run_time
         found = found or self.run_times.predict(job)
         return job if found is None else replace(job, run_time=found)
 
     @property
     def _learns(self) -> bool:
-        return self._cycle.framework.conf.reservation.learns
+        return self._ctx.framework.conf.reservation.learns
 
-    def _run_times_known(self, event: RunTimesKnown) -> None:
+    def run_times_known(self, event: RunTimesKnown) -> None:
         """Predict the running times of jobs that arrived before this was known.
 
         It is kept while nothing is learnt, too: that may be turned on later.
@@ -72,7 +67,7 @@ class RunRecorder:
         self.run_times.restore(event.series)
         if not self._learns:
             return
-        for job_state in [*self._cycle.view.job_states.values()]:
+        for job_state in [*self._ctx.state.job_states.values()]:
             job = self.with_run_time(job_state.job)
             if job is not job_state.job:
-                self._cycle.wakeups.spec_changed(job_state, job)
+                self._ctx.wakeups.replace_spec(job_state, job)

@@ -16,9 +16,9 @@ from typing import Final
 from msgspec import Struct
 
 from ringleaf.explain.match import Agreement, Because, Judgement, chip_words, with_chips
-from ringleaf.explain.ranked import Weight, weights_of
+from ringleaf.explain.survey import Weight, weights_of
 from ringleaf.framework.node_ranking import score_of
-from ringleaf.framework.placement_attempt import one_by_one
+from ringleaf.framework.placement_attempt import is_placed_pod_by_pod
 from ringleaf.framework.session import Session
 from ringleaf.framework.statement import Statement
 from ringleaf.model.cluster import Cluster
@@ -29,7 +29,6 @@ from ringleaf.model.placement import LeafState, Placement
 from ringleaf.model.product import Term
 from ringleaf.model.settings import SwitchMode
 from ringleaf.policies.chips import MAX_RANK, NEVER, rank_terms
-from ringleaf.policies.counting import counted
 from ringleaf.policies.fit import (
     NO_CHIPS,
     Request,
@@ -39,7 +38,7 @@ from ringleaf.policies.fit import (
 )
 from ringleaf.policies.superpods import superpods_of
 from ringleaf.policies.switches import LeafTable, leaf_table
-from ringleaf.policies.words import term_words
+from ringleaf.policies.words import counted, term_words
 
 _TERMS: Final[Mapping[Term, Because]] = {
     Term.POSITION: Because.POSITION,
@@ -66,7 +65,7 @@ def contrast(
     ours: tuple[Placement, ...],
 ) -> Judgement:
     """How *theirs* compares with *ours*, both being legal."""
-    if one_by_one(job):
+    if is_placed_pod_by_pod(job):
         apart = _Walk(session, job, theirs).apart()
     else:
         apart = _as_a_whole(session, job, theirs, ours)
@@ -161,10 +160,10 @@ class _Walk:
             return Apart(Because.SUPERPODS, *said)
         if weights[ours][1] != weights[theirs][1]:
             return Apart(Because.LEAVES, *map(self._leaf_words, (ours, theirs)))
-        told = [
+        message = [
             f"a score of {score_of(weights[node][2]):.2f}" for node in (ours, theirs)
         ]
-        return Apart(Because.SCORE, *told)
+        return Apart(Because.SCORE, *message)
 
     def _leaf_words(self, node: int) -> str:
         leaf = self._cluster.leaf_of(node)
@@ -186,7 +185,7 @@ class _Walk:
         """Of their pods on the node, the one whose chips are most like ours."""
         cluster, node = self._cluster, self._cluster.index[there[0].node]
         usable = cluster.free.item(node) & allowed_chips(cluster, request).item(node)
-        mine = request.table.taken(usable)
+        mine = request.table.choose(usable)
         drawn = [
             (chips_apart(request, usable, mine, mask_of(each.chips) or mine), each)
             for each in there
@@ -261,10 +260,10 @@ def _terms(
         return []
     sick = cluster.sub_healthy.item(node)
     healthy, size = cluster.healthy.item(node).bit_count(), cluster.size.item(node)
-    told = f"{healthy} of {size} chips healthy"
+    message = f"{healthy} of {size} chips healthy"
     found = [
         (Because.SUB_HEALTHY, int(sick), "sub-healthy" if sick else "not sub-healthy"),
-        (Because.HEALTHY_CHIPS, size - healthy, told),
+        (Because.HEALTHY_CHIPS, size - healthy, message),
     ]
     usable = cluster.free.item(node) & allowed_chips(cluster, request).item(node)
     terms = rank_terms(request.row, request.table.rank(usable) % MAX_RANK)
@@ -305,7 +304,7 @@ def _chips_of_nodes(
         request = request_of(job, roles[each.replica])
         node = cluster.index[each.node]
         usable = cluster.free.item(node) & allowed_chips(cluster, request).item(node)
-        mine = request.table.taken(usable)
+        mine = request.table.choose(usable)
         apart = chips_apart(request, usable, mine, mask_of(each.chips))
         if apart is not None and apart.rule:
             return apart
@@ -358,7 +357,7 @@ def _leaves_apart(
     ]
     mine, other = (
         sorted(
-            (_state(table, leaf, second), table.free.item(leaf), count)
+            (_state(table, leaf, second), table.fitting.item(leaf), count)
             for leaf, count in each.items()
         )
         for each in taken
@@ -368,7 +367,7 @@ def _leaves_apart(
     said = [
         f"{counted(len(each), 'leaf')}: "
         + ", ".join(
-            f"{each[leaf]} of {table.free.item(leaf)} fitting nodes under "
+            f"{each[leaf]} of {table.fitting.item(leaf)} fitting nodes under "
             f"{_state(table, leaf, second)}{cluster.leaves[leaf].name}"
             for leaf in sorted(each)
         )
@@ -381,6 +380,6 @@ def _state(table: LeafTable, leaf: int, second: object) -> str:
     """What 2.0 heeds of a leaf."""
     if not second:
         return ""
-    if table.sick.item(leaf):
+    if table.unhealthy.item(leaf):
         return "unhealthy "
     return f"{LeafState(table.state.item(leaf)).name.lower()} "

@@ -23,9 +23,9 @@ from ringleaf.explain.match import (
     chip_words,
     with_chips,
 )
-from ringleaf.framework.cycle import Cycle
+from ringleaf.framework.context import Context
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.placement_attempt import one_by_one
+from ringleaf.framework.placement_attempt import is_placed_pod_by_pod
 from ringleaf.framework.statement import Statement
 from ringleaf.model.arrays import Ints
 from ringleaf.model.decision import Placed, Reason
@@ -34,7 +34,6 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 from ringleaf.policies.chips import NEVER
-from ringleaf.policies.counting import need_words, plural
 from ringleaf.policies.fit import (
     FITS,
     REASONS,
@@ -53,45 +52,45 @@ from ringleaf.policies.obstacles import closed_leaves, switch_obstacle
 from ringleaf.policies.superpod_obstacles import superpod_obstacle
 from ringleaf.policies.switches import leaf_table
 from ringleaf.policies.validation import validate
-from ringleaf.policies.words import groups_free, refusal_words
+from ringleaf.policies.words import groups_free, need_words, plural, refusal_words
 
 
 def judge(
-    cycle: Cycle, job: Job, theirs: Iterable[Placement], without: Iterable[str] = ()
+    ctx: Context, job: Job, theirs: Iterable[Placement], without: Iterable[str] = ()
 ) -> Judgement:
     """How the pods of *job* where they are compare with where ours would be.
 
     Args:
-        cycle: The books; what they hold of the job does not count.
+        ctx: The scheduler; what the job holds there does not count.
         job: What was placed.
         theirs: Where; without chips where they are not known.
         without: Jobs that came only after it was placed.
 
     """
     placed = tuple(sorted(theirs, key=lambda each: each.replica))
-    cluster = cycle.view.cluster
+    cluster = ctx.state.cluster
     with Statement(cluster) as before:
         for name in (job.name, *without):
             before.drop(name)
-        if (held_back := _held_back(cycle, job)) is not None:
+        if (held_back := _held_back(ctx, job)) is not None:
             return _said(Agreement.WAITS_HERE, held_back, placed)
         limit = max(len(placed), job.effective_min)
         with Statement(cluster):
-            ours = cycle.framework.session.place(job, limit)
+            ours = ctx.framework.session.place(job, limit)
         own = () if ours is None else ours.placements
-        if (broken := broken_rule(cycle, job, placed)) is not None:
+        if (broken := broken_rule(ctx, job, placed)) is not None:
             return _said(Agreement.RULE, broken, placed, own)
         if ours is None:
-            return _said(Agreement.WAITS_HERE, no_place(cycle, job), placed)
-        return contrast(cycle.framework.session, job, placed, own)
+            return _said(Agreement.WAITS_HERE, no_place(ctx, job), placed)
+        return contrast(ctx.framework.session, job, placed, own)
 
 
-def would_start(cycle: Cycle, job: Job) -> Placed | None:
+def would_start(ctx: Context, job: Job) -> Placed | None:
     """What would start now of a job that waits; None where it would wait here too."""
-    if _held_back(cycle, job) is not None:
+    if _held_back(ctx, job) is not None:
         return None
-    with Statement(cycle.view.cluster):
-        return cycle.framework.session.place(job)
+    with Statement(ctx.state.cluster):
+        return ctx.framework.session.place(job)
 
 
 def _said(
@@ -103,44 +102,44 @@ def _said(
     return Judgement(match, theirs, ours, fault.rule, fault.words)
 
 
-def _held_back(cycle: Cycle, job: Job) -> BrokenRule | None:
+def _held_back(ctx: Context, job: Job) -> BrokenRule | None:
     """Why *job* would not start, whatever the nodes."""
-    if (never := validate(job, cycle.view.settings)) is not None:
+    if (never := validate(job, ctx.state.settings)) is not None:
         return BrokenRule(Because.NEVER, never.problem)
     job_state = JobState(job)
-    if (refusal := cycle.framework.votes.job_valid(job_state)) is not None:
+    if (refusal := ctx.framework.votes.job_valid(job_state)) is not None:
         return BrokenRule(Because.GANG, refusal)
-    if cycle.quota.limit(job_state) is None:
-        return BrokenRule(Because.QUEUE, cycle.quota.no_room(job_state).words)
+    if ctx.quota.limit(job_state) is None:
+        return BrokenRule(Because.QUEUE, ctx.quota.why_no_room(job_state).words)
     return None
 
 
-def no_place(cycle: Cycle, job: Job) -> BrokenRule:
+def no_place(ctx: Context, job: Job) -> BrokenRule:
     """Why no nodes are found for *job*."""
-    found = cycle.framework.session.explain_pending(job, hints=False)
+    found = ctx.framework.session.explain_pending(job, hints=False)
     return BrokenRule(Because.NO_PLACE, found.message)
 
 
 def broken_rule(
-    cycle: Cycle, job: Job, theirs: Sequence[Placement]
+    ctx: Context, job: Job, theirs: Sequence[Placement]
 ) -> BrokenRule | None:
     """The first rule that a placement breaks, pod by pod and then as a whole."""
     roles = job.role_by_pod
-    cluster, alone = cycle.view.cluster, one_by_one(job)
+    cluster, alone = ctx.state.cluster, is_placed_pod_by_pod(job)
     with Statement(cluster) as statement:
         used: list[int] = []
         for each in theirs:
             role = roles[each.replica]
-            found = _broken_by_pod(cycle, statement, job, role, each, used=used)
+            found = _broken_by_pod(ctx, statement, job, role, each, used=used)
             if found is not None:
                 return found
             if role.chips and job.network is not Network.NONE:
                 used.append(cluster.index[each.node])
-    return None if alone else _broken_by_job(cycle, job, theirs)
+    return None if alone else _broken_by_job(ctx, job, theirs)
 
 
 def _broken_by_pod(
-    cycle: Cycle,
+    ctx: Context,
     statement: Statement,
     job: Job,
     role: Role,
@@ -149,33 +148,31 @@ def _broken_by_pod(
     used: Sequence[int],
 ) -> BrokenRule | None:
     """The rule that one pod breaks where it is; else it holds its chips."""
-    cluster, request = cycle.view.cluster, request_of(job, role)
+    cluster, request = ctx.state.cluster, request_of(job, role)
     node = cluster.index[placed.node]
-    excluded = {**cycle.framework.session.excluded_for(job, role)}
+    excluded = {**ctx.framework.session.excluded_for(job, role)}
     if used and role.chips:
         excluded[Reason.OWN_POD] = used
     said = mask_of(placed.chips)
-    if said and (wrong := _wrong_chips(cycle, request, node, said)) is not None:
+    if said and (wrong := _wrong_chips(ctx, request, node, said)) is not None:
         return wrong
     reason = node_reasons(cluster, request, excluded).item(node)
     if reason != FITS:
         why = REASONS[reason]
         return BrokenRule(why, refusal_words(cluster, request, node, why))
     usable = cluster.free.item(node) & allowed_chips(cluster, request).item(node)
-    taken = said or request.table.taken(usable)
+    taken = said or request.table.choose(usable)
     statement.hold(job.name, node, taken, placed.replica, demand=role.demand)
     return None
 
 
 def _wrong_chips(
-    cycle: Cycle, request: Request, node: int, said: int
+    ctx: Context, request: Request, node: int, said: int
 ) -> BrokenRule | None:
     """What is wrong with the chips that a pod has."""
-    cluster = cycle.view.cluster
-    healthy, within = (
-        cluster.healthy.item(node),
-        allowed_chips(cluster, request).item(node),
-    )
+    cluster = ctx.state.cluster
+    healthy = cluster.healthy.item(node)
+    within = allowed_chips(cluster, request).item(node)
     asked, has = request.row.asked, said.bit_count()
     need, named = need_words(request), f"it has {chip_words(said)}"
     if has != asked:
@@ -201,15 +198,15 @@ def _wrong_chips(
 
 
 def _broken_by_job(
-    cycle: Cycle, job: Job, theirs: Sequence[Placement]
+    ctx: Context, job: Job, theirs: Sequence[Placement]
 ) -> BrokenRule | None:
     """The network rule that the nodes of a job break together.
 
     The rule is asked to place the job with these nodes and no others.
     """
     cluster, session, request = (
-        cycle.view.cluster,
-        cycle.framework.session,
+        ctx.state.cluster,
+        ctx.framework.session,
         request_of(job),
     )
     settings, chosen = session.settings, with_chips(job, theirs)

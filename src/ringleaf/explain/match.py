@@ -14,6 +14,7 @@ from ringleaf.model.decision import Reason
 from ringleaf.model.job import Job
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
+from ringleaf.model.worded import Worded
 
 
 class Agreement(StrEnum):
@@ -39,59 +40,37 @@ AGREES: Final = frozenset({Agreement.SAME, Agreement.TIE, Agreement.CHIPS_UNSAID
 """What counts as agreement; ``chips-unsaid`` on nodes only."""
 
 
-class Because(StrEnum):
+class Because(Worded):
     """The rules that make a difference, besides the reasons of nodes."""
 
-    NEVER = "never"
-    GANG = "gang"
-    QUEUE = "queue"
-    NO_PLACE = "no-place"
-    UNREADABLE = "unreadable"
-    NOT_BOUND = "not-bound"
-    CHIPS_TAKEN = "chips-taken"
-    CHIPS_MISCOUNTED = "chips-miscounted"
-    LEAF_RULE = "leaf-rule"
-    SUPERPOD_RULE = "superpod-rule"
-    SUB_HEALTHY = "sub-healthy"
-    HEALTHY_CHIPS = "healthy-chips"
-    POSITION = "position"
-    WHOLE = "whole"
-    SPARE = "spare"
-    LEFT = "left"
-    SCORE = "score"
-    CHIPS = "chips"
-    LEAVES = "leaves"
-    SUPERPODS = "superpods"
+    NEVER = "never", "the request contradicts the hardware"
+    GANG = "gang", "pods that must start together are not all there"
+    QUEUE = "queue", "the queue is closed, missing, or has no quota left"
+    NO_PLACE = "no-place", "no placement is found"
+    UNREADABLE = (
+        "unreadable",
+        "a label or annotation of the job is bad or not supported",
+    )
+    NOT_BOUND = "not-bound", "the job fits, and was not bound in time"
+    CHIPS_TAKEN = "chips-taken", "chips that another pod holds"
+    CHIPS_MISCOUNTED = "chips-miscounted", "more or fewer chips than the pod requests"
+    LEAF_RULE = "leaf-rule", "nodes that switch affinity does not allow together"
+    SUPERPOD_RULE = "superpod-rule", "blocks that do not lie inside one SuperPoD each"
+    SUB_HEALTHY = "sub-healthy", "sub-healthy nodes come last"
+    HEALTHY_CHIPS = "healthy-chips", "fewer faulty chips come first"
+    POSITION = "position", "the group whose free chips suit the request best"
+    WHOLE = "whole", "fewer whole free groups left over"
+    SPARE = "spare", "fewer groups left over that could serve it too"
+    LEFT = "left", "fewer free chips left over"
+    SCORE = "score", "the scores of other plugins"
+    CHIPS = "chips", "chips of the groups that suit the request best"
+    LEAVES = "leaves", "the order of switch affinity"
+    SUPERPODS = "superpods", "the order of SuperPoDs"
 
-
-BECAUSE_WORDS: Final[Mapping[Because, str]] = MappingProxyType(
-    {
-        Because.NEVER: "the request contradicts the hardware",
-        Because.GANG: "pods that must start together are not all there",
-        Because.QUEUE: "the queue is closed, missing, or has no quota left",
-        Because.NO_PLACE: "no placement is found",
-        Because.UNREADABLE: "a label or annotation of the job is bad or not supported",
-        Because.NOT_BOUND: "the job fits, and was not bound in time",
-        Because.CHIPS_TAKEN: "chips that another pod holds",
-        Because.CHIPS_MISCOUNTED: "more or fewer chips than the pod requests",
-        Because.LEAF_RULE: "nodes that switch affinity does not allow together",
-        Because.SUPERPOD_RULE: "blocks that do not lie inside one SuperPoD each",
-        Because.SUB_HEALTHY: "sub-healthy nodes come last",
-        Because.HEALTHY_CHIPS: "fewer faulty chips come first",
-        Because.POSITION: "the group whose free chips suit the request best",
-        Because.WHOLE: "fewer whole free groups left over",
-        Because.SPARE: "fewer groups left over that could serve it too",
-        Because.LEFT: "fewer free chips left over",
-        Because.SCORE: "the scores of other plugins",
-        Because.CHIPS: "chips of the groups that suit the request best",
-        Because.LEAVES: "the order of switch affinity",
-        Because.SUPERPODS: "the order of SuperPoDs",
-    }
-)
 
 RULE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {reason.value: f"nodes {reason.words}" for reason in Reason}
-    | {each.value: words for each, words in BECAUSE_WORDS.items()}
+    | {each.value: each.words for each in Because}
 )
 """Every rule that a difference may name, and what it means."""
 

@@ -172,7 +172,7 @@ def leaf_rule(table: LeafTable, job: Job, settings: Settings, *, new: bool) -> L
         needed=job.min_chip_pods,
         leaf_size=table.leaf_size,
         one_leaf=inside,
-        fitting_in_open_leaves=int(table.free[~closed].sum()),
+        fitting_in_open_leaves=int(table.fitting[~closed].sum()),
         complete_leaves=int((complete_leaves(table, settings) & ~closed).sum()),
         slots=tuple(SlotNeed(*each) for each in slot_needs(table, job, ~closed))
         if spread
@@ -180,15 +180,15 @@ def leaf_rule(table: LeafTable, job: Job, settings: Settings, *, new: bool) -> L
     )
 
 
-def leaf_views(asked: Asked, table: LeafTable) -> Iterator[LeafView]:
+def leaf_views(job_request: Asked, table: LeafTable) -> Iterator[LeafView]:
     """Every leaf, in the order of the cluster."""
-    cluster, settings = asked.cluster, asked.settings
-    closed = closed_leaves(table, asked.job, settings)
+    cluster, settings = job_request.cluster, job_request.settings
+    closed = closed_leaves(table, job_request.job, settings)
     complete = complete_leaves(table, settings)
     crossings = cluster.uplinks.crossings()
     owners = _crossing_owners(cluster, crossings)
     nodes = cluster.by_leaf
-    states = asked.states(nodes)
+    states = job_request.states(nodes)
     views = [
         SlotView(slot, cluster.names[node], state, owners.get(node, ""))
         for node, slot, state in zip(
@@ -200,7 +200,7 @@ def leaf_views(asked: Asked, table: LeafTable) -> Iterator[LeafView]:
         end = start + cluster.leaf_sizes.item(i)
         yield LeafView(
             leaf=leaf.name,
-            fitting=table.free.item(i),
+            fitting=table.fitting.item(i),
             state=leaf_state(table, i, settings),
             crossed_by=tuple(crossings.get(i, ())),
             closed=closed.item(i),
@@ -228,7 +228,7 @@ def leaf_state(table: LeafTable, leaf: int, settings: Settings) -> str:
     if settings.switch_mode is not SwitchMode.SPINE_LEAF_2:
         return "busy" if table.crossed.item(leaf) else "idle"
     state = LeafState(table.state.item(leaf)).name.lower()
-    return f"{state}, unhealthy" if table.sick.item(leaf) else state
+    return f"{state}, unhealthy" if table.unhealthy.item(leaf) else state
 
 
 def superpod_rule(found: Superpods, job: Job, settings: Settings) -> SuperpodRule:
@@ -245,21 +245,21 @@ def superpod_rule(found: Superpods, job: Job, settings: Settings) -> SuperpodRul
 
 
 def superpod_views(
-    asked: Asked, found: Superpods, *, new: bool
+    job_request: Asked, found: Superpods, *, new: bool
 ) -> Iterator[SuperpodView]:
     """Every SuperPoD, in the order in which the rule looks at them.
 
     First those that hold the whole job and keep their reserve, else block by block.
     Where not all pods are placed *new*, the block of a pod says which SuperPoD counts.
     """
-    cut = block_layout(asked.job, asked.settings)
+    cut = block_layout(job_request.job, job_request.settings)
     free, price = found.free, found.price
     order: list[int] = []
     if new:
         order = visit_order(free, cut, price)
         order = order or [v.superpod for v in visits(free, cut, price)]
     place = {superpod: i for i, superpod in enumerate(dict.fromkeys(order), 1)}
-    counts = _superpod_counts(asked)
+    counts = _superpod_counts(job_request)
     for superpod in sorted(counts, key=lambda s: (place.get(s, len(counts) + 1), s)):
         nodes = free.get(superpod, 0)
         yield SuperpodView(
@@ -272,13 +272,15 @@ def superpod_views(
         )
 
 
-def _superpod_counts(asked: Asked) -> dict[int, dict[NodeState, int]]:
+def _superpod_counts(job_request: Asked) -> dict[int, dict[NodeState, int]]:
     """SuperPoD -> how many nodes of the job's product are in each state."""
-    where = asked.cluster.superpod
+    where = job_request.cluster.superpod
     other = REASONS.index(Reason.OTHER_PRODUCT)
-    (nodes,) = ((where != NOWHERE) & (asked.reasons != other)).nonzero()
+    (nodes,) = ((where != NOWHERE) & (job_request.reasons != other)).nonzero()
     found: dict[int, dict[NodeState, int]] = {}
-    for superpod, state in zip(where[nodes].tolist(), asked.states(nodes), strict=True):
+    for superpod, state in zip(
+        where[nodes].tolist(), job_request.states(nodes), strict=True
+    ):
         counts = found.setdefault(superpod, {})
         counts[state] = counts.get(state, 0) + 1
     return found

@@ -1,11 +1,11 @@
-"""How much one call of the engine may do, and where it goes on in the next."""
+"""What one call of the engine may do, and what it records for the next."""
 
 from math import inf
 from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.framework.changes import PLANNING, Changes
+from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
 from ringleaf.framework.job_state import JobState
 from ringleaf.framework.pending_queue import EquivalenceClass
 from ringleaf.framework.reservation import Reservation
@@ -14,76 +14,80 @@ from ringleaf.model.cache import Cache
 from ringleaf.model.job import Job
 
 WORK: Final = 64
-"""What a search for victims, or planning reservations, may cost for each job that may
-be started, in pods that go in a trial."""
+"""What searching victims or planning reservations may cost for each job that may be
+started, counted in pods that a trial evicts or places."""
 TRIES: Final = 2048
-"""What tries of pending jobs by one action may cost, where jobs that may be started are
-limited."""
+"""What one action may spend on trying pending jobs, if the call limits binds."""
 COST_TRIED, COST_REFUSED = 16, 2
-"""What it costs to look for places of a job, and to refuse it without a look."""
+"""The cost of trying to place a job, and of rejecting it without a try."""
 EARLY_S: Final = 1.0
 """How much too early a wake-up may come, as timers do."""
 PLAN_AGAIN_S: Final = 0.5
 """How long planning reservations rests after it has cost as much as it may."""
 
 
-class Slice:
-    """What one call of the engine has done, and when the next one is due."""
+class CallBudget:
+    """How much one call of the engine may do and has done; when the next is due."""
 
     def __init__(self) -> None:
-        self.most: float = inf
-        """Jobs that may be started; searches are as long."""
+        self.max_binds: float = inf
+        """Jobs that may be started; searches for victims are limited in proportion."""
         self.bound: set[str] = set()
         """Jobs of which pods were bound."""
-        self.is_cut_short = False
+        self.binds_exhausted = False
         """Whether more jobs could start than may."""
         self.cost = 0
         """What tries of pending jobs have cost."""
-        self.is_spent = False
+        self.tries_exhausted = False
         """Whether pending jobs are left to try because tries cost as much as may."""
-        self.resumed: str | None = None
-        """The action whose search for victims goes on where it was interrupted."""
+        self.resumed_action: str | None = None
+        """The action whose search for victims continues where it was interrupted."""
         self.wake = inf
         """The earliest time at which something changes by itself."""
         self._announced = inf
-        """When to be called again, as it was last said."""
+        """The last ``WakeAt``."""
 
-    def begin(self, most: float, resumed: str | None) -> None:
-        """A new cycle begins.
+    def begin(self, max_binds: float, resumed_action: str | None) -> None:
+        """A new call begins.
 
         One that resumes a search for victims does not look at all jobs again, so what
-        the last cycle has to wake up for still counts.
+        the last call has to wake up for still counts.
         """
-        self.most, self.resumed = most, resumed
+        self.max_binds, self.resumed_action = max_binds, resumed_action
         self.bound = set()
-        self.is_cut_short = self.is_spent = False
+        self.binds_exhausted = self.tries_exhausted = False
         self.cost = 0
-        if resumed is None:
+        if resumed_action is None:
             self.wake = inf
 
-    def is_news(self, wake: float, now: float) -> bool:
-        """Whether *wake* was not said, or has come to pass; now it is said."""
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the call stops before everything is decided."""
+        return self.binds_exhausted or self.tries_exhausted
+
+    def announces(self, wake: float, now: float) -> bool:
+        """Note *wake* as announced; whether it was not, or has come to pass."""
         is_news = wake != self._announced or self._announced <= now
         self._announced = wake
         return is_news
 
-    def woke(self, now: float) -> None:
+    def timer_fired(self, now: float) -> None:
         """A timer fired; one that was early is requested again."""
         if self._announced - now < EARLY_S:
             self._announced = inf
 
-    def cut_short(self) -> bool:
-        """Whether as many jobs have started as may; the others are for the next."""
-        self.is_cut_short = len(self.bound) >= self.most
-        return self.is_cut_short
+    def stop_binding(self) -> bool:
+        """Note and return whether as many jobs have started as may."""
+        self.binds_exhausted = len(self.bound) >= self.max_binds
+        return self.binds_exhausted
 
-    def allows(self, cost: int) -> bool:
-        """Whether a search that has cost so much may go on."""
-        return cost < WORK * self.most
+    def allows_search(self, cost: int) -> bool:
+        """Whether a search that has cost so much may continue."""
+        return cost < WORK * self.max_binds
 
     def allows_tries(self, cost: float) -> bool:
         """Whether an action that has tried jobs at such a cost may try more."""
-        return cost < TRIES or self.most == inf
+        return cost < TRIES or self.max_binds == inf
 
 
 class InterruptedSearch(Struct, frozen=True):
@@ -116,7 +120,7 @@ class VictimSearchState:
         self.again_at = inf
         """When a job can be evicted that cannot be yet."""
         self.spared = False
-        """Whether a job was not evicted only because no job has arrived since."""
+        """Whether a job was skipped because none arrived since its last eviction."""
         self.arrivals = 0
         """Jobs that have ever arrived."""
         self.ending: dict[str, JobState] = {}
@@ -172,11 +176,11 @@ class Planning:
 
     def is_hopeless(self, key: Job) -> bool:
         """Whether no reservation can be made for jobs that request so."""
-        return self._hopeless.get(key) == self._changes.tick(*PLANNING)
+        return self._hopeless.get(key) == self._changes.generation(*PLANNING)
 
     def note_hopeless(self, key: Job) -> None:
         """No reservation can be made for jobs that request so, until a change."""
-        self._hopeless.put(key, self._changes.tick(*PLANNING), key.weight)
+        self._hopeless.put(key, self._changes.generation(*PLANNING), key.weight)
 
     def pause(self, queue: str, now: float) -> float:
         """Go on with *queue* a moment later, at the time that is returned.
@@ -185,3 +189,38 @@ class Planning:
         """
         self.first_queue, self.not_before = queue, now + PLAN_AGAIN_S
         return self.not_before
+
+
+HOUR_S: Final = 3600.0
+
+
+class MovedLately:
+    """The moves of the last hour, which their limit counts; when to look for others."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._moves: list[tuple[float, int]] = []
+        self.look_at = -inf
+        """When to look for moves again, at the earliest."""
+        self.in_vain: Memo[str] = Memo(
+            changes,
+            Change.CAPACITY_FREED,
+            Change.NODES_CHANGED,
+            Change.PODS_STARTED,
+            Change.USAGE_CHANGED,
+            Change.RULES_CHANGED,
+            Change.RESERVATION_ENDED,
+        )
+        """Pending jobs for which no moves were found."""
+
+    def count(self, now: float, moves: int) -> None:
+        """Note that a number of *moves* begins *now*."""
+        self._moves.append((now, moves))
+
+    def left(self, most: int, now: float) -> int:
+        """How many more may begin *now* if *most* may within an hour."""
+        self._moves = [each for each in self._moves if each[0] + HOUR_S > now]
+        return max(0, most - sum(moves for _at, moves in self._moves))
+
+    def next_at(self) -> float:
+        """When the first of them counts no more."""
+        return min((at + HOUR_S for at, _moves in self._moves), default=inf)

@@ -1,10 +1,11 @@
-"""What changed since: one counter for each kind of change, and memos that name theirs.
+"""What changed since: one counter for each kind of change, and memos of what failed.
 
-A memo keeps what failed, so that it is not tried again without a change. It
-names the changes that could make it wrong; when one of them happens, it is forgotten.
-Memos of what is gone go with it. Dropping memos changes no instruction, only what it
-costs, with two exceptions: a reservation is first tried when something is freed, and
-one that could not be planned is planned again only after ``PLANNING`` changes.
+A memo keeps what failed, so that it is not tried again without a change. It names the
+changes that could make it wrong; when one of them happens, the memo is cleared. What is
+known of a job that is gone is discarded with the job. Dropping memos changes no
+instruction, only what it costs, with two exceptions: a reservation is first tried when
+something is freed, and one that could not be planned is planned again only after
+``PLANNING`` changes.
 """
 
 from collections.abc import Container, Hashable
@@ -32,7 +33,7 @@ class Change(IntEnum):
     """Jobs may be evicted that could not be."""
     RESERVATION_ENDED = auto()
     """A reservation was used or given up."""
-    REPAIR_MOVED = auto()
+    REPAIR_PROGRESSED = auto()
     """Pods of a job that is repaired found a place, or found none."""
 
 
@@ -63,7 +64,7 @@ class Changes:
             self._ticks[change] += 1
             self.n_admission += change in ADMISSION
 
-    def tick(self, *changes: Change) -> int:
+    def generation(self, *changes: Change) -> int:
         """A number that moves when one of *changes* happens."""
         ticks = self._ticks
         return sum([ticks[change] for change in changes])
@@ -81,7 +82,7 @@ class Memo(Generic[_K]):
     def __init__(self, changes: Changes, *on: Change) -> None:
         self._changes, self._on = changes, on
         self._until: dict[_K, float] = {}
-        self._tick = -1
+        self._generation = -1
 
     def __len__(self) -> int:
         return len(self._until)
@@ -111,8 +112,8 @@ class Memo(Generic[_K]):
         self._until = {k: until for k, until in self._until.items() if k in keys}
 
     def _current(self) -> dict[_K, float]:
-        tick = self._changes.tick(*self._on)
-        if tick != self._tick:
-            self._tick = tick
+        generation = self._changes.generation(*self._on)
+        if generation != self._generation:
+            self._generation = generation
             self._until.clear()
         return self._until

@@ -14,8 +14,6 @@ from ringleaf.model.demand import amount_words
 from ringleaf.model.fault import RestartScope
 from ringleaf.model.job import Job, Role
 from ringleaf.model.job_labels import Network
-from ringleaf.policies.counting import counted, need_words
-from ringleaf.policies.emptied import Impossible
 from ringleaf.policies.fit import (
     FITS,
     Request,
@@ -28,8 +26,10 @@ from ringleaf.policies.fit import (
 from ringleaf.policies.gang import NodeAssignment
 from ringleaf.policies.obstacles import Obstacle, job_reasons, switch_obstacle
 from ringleaf.policies.repair import scopes_of, without_pods
+from ringleaf.policies.room import Impossible
 from ringleaf.policies.superpod_obstacles import repair_obstacle, superpod_obstacle
 from ringleaf.policies.validation import is_legal, warnings_of
+from ringleaf.policies.words import counted, need_words
 
 if TYPE_CHECKING:
     from ringleaf.framework.session import Session

@@ -71,7 +71,7 @@ class News(Struct, frozen=True):
 def faults_of(node: Node) -> Iterator[FaultKey]:
     """What is wrong with a node, by what its edges say of it.
 
-    One that is quarantined is not known by its looks.
+    A quarantine is not among them: it does not follow from the state of the node.
     """
     name = node.name
     if node.down is not None or not node.ready:
@@ -105,11 +105,11 @@ class FaultLog:
         """Node or job -> what is open of it."""
         self._recent: deque[Fault] = deque()
         self._news: deque[News] = deque(maxlen=MOST_NEWS)
-        self._heard: set[tuple[str, bool]] = set()
-        """The nodes and the jobs (True) that the log was told of."""
-        self._doubt: dict[FaultKey, float] = {}
+        self._reported: set[tuple[str, bool]] = set()
+        """The nodes and the jobs (True) that were reported to the log."""
+        self._unconfirmed: dict[FaultKey, float] = {}
         """What is not confirmed, and until when it is believed."""
-        self._doubts: list[tuple[float, FaultKey]] = []
+        self._unconfirmed_heap: list[tuple[float, FaultKey]] = []
         """The same as a heap; some are believed for another reason by now."""
 
     # What there is.
@@ -134,16 +134,16 @@ class FaultLog:
         return tuple(self._open[key] for key in self._of.get(where, ()))
 
     def keys_about(
-        self, job: str, ailment: PodFault, chips: Iterable[int] | None = None
+        self, job: str, pod_fault: PodFault, chips: Iterable[int] | None = None
     ) -> tuple[FaultKey, ...]:
-        """The open faults for which a pod of *job* ails; of chips, only of its own."""
-        own = FaultKey(job, ailment.cause, Part(PartKind.POD, ailment.replica))
+        """The open faults because of which a pod is faulty; of chips, only its own."""
+        own = FaultKey(job, pod_fault.cause, Part(PartKind.POD, pod_fault.replica))
         found = [own] if own in self._open else []
         held = None if chips is None else {*chips}
-        for key in self._of.get(ailment.node, ()):
+        for key in self._of.get(pod_fault.node, ()):
             is_chip = key.part.kind is PartKind.CHIP
             is_held = held is None or not is_chip or key.part.number in held
-            if key.cause is ailment.cause and is_held and not key.is_of_pod:
+            if key.cause is pod_fault.cause and is_held and not key.is_of_pod:
                 found.append(key)
         return tuple(found)
 
@@ -174,16 +174,16 @@ class FaultLog:
         if after is None:
             gone = FaultKey(name, Cause.NODE)
             self._settle(current, {gone}, now)
-            self._doubt_until(gone, now + RECENT_S)
+            self._believe_until(gone, now + RECENT_S)
         else:
-            aside = {key for key in current if key.cause is Cause.REFUSAL}
-            self._settle(current - aside, {*faults_of(after)}, now)
-            for key in current - aside:
-                self._doubt.pop(key, None)
-        self._heard.add((name, False))
+            quarantines = {key for key in current if key.cause is Cause.REFUSAL}
+            self._settle(current - quarantines, {*faults_of(after)}, now)
+            for key in current - quarantines:
+                self._unconfirmed.pop(key, None)
+        self._reported.add((name, False))
 
     def report_pod_faults(
-        self, job: str, ailments: Iterable[PodFault], now: float
+        self, job: str, pod_faults: Iterable[PodFault], now: float
     ) -> None:
         """What is wrong with the pods of *job* themselves, all of it.
 
@@ -193,18 +193,18 @@ class FaultLog:
         current = {key for key in self._of.get(job, ()) if key.is_of_pod}
         wanted = {
             FaultKey(job, each.cause, Part(PartKind.POD, each.replica))
-            for each in ailments
+            for each in pod_faults
             if each.cause in POD_CAUSES
         }
         self._settle(current, wanted, now)
         for key in current:
-            self._doubt.pop(key, None)
-        self._heard.add((job, True))
+            self._unconfirmed.pop(key, None)
+        self._reported.add((job, True))
 
     def job_gone(self, job: str, now: float) -> None:
-        """A job ended or was deleted: its pods ail no more."""
+        """A job ended or was deleted: its pods have no faults any more."""
         self.report_pod_faults(job, (), now)
-        self._heard.discard((job, True))
+        self._reported.discard((job, True))
 
     def node_quarantined(
         self, node: str, why: str, now: float, until: float | None = None
@@ -212,7 +212,7 @@ class FaultLog:
         """A node refuses pods, and gets none until *until*."""
         self._tidy(now)
         key = FaultKey(node, Cause.REFUSAL)
-        self._doubt.pop(key, None)
+        self._unconfirmed.pop(key, None)
         known = self._open.get(key)
         if known is None:
             self._begin(key, now, why=why, until=until)
@@ -224,7 +224,7 @@ class FaultLog:
         self._tidy(now)
         self._settle({FaultKey(node, Cause.REFUSAL)} & self._open.keys(), set(), now)
 
-    def acted(self, keys: Iterable[FaultKey], job: str, now: float) -> None:
+    def mark_acted(self, keys: Iterable[FaultKey], job: str, now: float) -> None:
         """Pods of *job* are deleted because of faults; of those that are open."""
         for key in keys:
             fault = self._open.get(key)
@@ -240,18 +240,18 @@ class FaultLog:
     def restore(self, faults: Iterable[Fault], now: float) -> None:
         """Adopt what was written down before.
 
-        A fault that is there goes on with the life that it had. One of a node or a job
-        of which the log was told without it has recovered; one of which it was told
-        nothing yet is believed, for a day.
+        A fault that is there goes on with the life that it had. If its node or job was
+        reported without it, it has recovered; if nothing was reported yet, it counts as
+        open for a day.
         """
         self._tidy(now)
         ended = {(fault.key, fault.seen): fault for fault in self._recent}
         for fault in faults:
             if (fault.key, fault.seen) in ended:
                 continue
-            told = self._adopted(fault, now) if fault.recovered is None else fault
-            if told.recovered is not None:
-                ended[fault.key, fault.seen] = told
+            current = self._adopted(fault, now) if fault.recovered is None else fault
+            if current.recovered is not None:
+                ended[fault.key, fault.seen] = current
         before = self._recent
         self._recent = deque(sorted(ended.values(), key=_age))
         self._tidy(now)
@@ -262,19 +262,19 @@ class FaultLog:
         key = fault.key
         known = self._open.get(key)
         if known is not None:
-            told = _merged(known, fault)
-            if told != known:
-                self._change(told)
-            return told
+            current = _merged(known, fault)
+            if current != known:
+                self._change(current)
+            return current
         refuses = fault.cause is Cause.REFUSAL
-        is_told = (fault.where, key.is_of_pod) in self._heard and not refuses
+        is_told = (fault.where, key.is_of_pod) in self._reported and not refuses
         if is_told or (refuses and fault.until is not None and fault.until <= now):
             latest = max(now, fault.seen, fault.acted or 0.0)
             return replace(fault, recovered=latest)
         self._put(fault)
         self.version += 1
         until = fault.until if refuses and fault.until is not None else now + RECENT_S
-        self._doubt_until(key, until)
+        self._believe_until(key, until)
         return fault
 
     # Lives.
@@ -301,7 +301,7 @@ class FaultLog:
         del own[key]
         if not own:
             del self._of[fault.where]
-        self._doubt.pop(key, None)
+        self._unconfirmed.pop(key, None)
         fault = replace(fault, recovered=max(now, fault.seen, fault.acted or 0.0))
         self._recent.append(fault)
         if len(self._recent) > MOST_RECENT:
@@ -324,16 +324,18 @@ class FaultLog:
 
     # What is forgotten.
 
-    def _doubt_until(self, key: FaultKey, until: float) -> None:
-        heappush(self._doubts, (self._doubt.setdefault(key, until), key))
+    def _believe_until(self, key: FaultKey, until: float) -> None:
+        heappush(
+            self._unconfirmed_heap, (self._unconfirmed.setdefault(key, until), key)
+        )
 
     def _tidy(self, now: float) -> None:
         """Old faults are forgotten, and those given up that are not confirmed."""
-        while self._doubts and self._doubts[0][0] <= now:
-            until, key = heappop(self._doubts)
-            if self._doubt.get(key) == until:
+        while self._unconfirmed_heap and self._unconfirmed_heap[0][0] <= now:
+            until, key = heappop(self._unconfirmed_heap)
+            if self._unconfirmed.get(key) == until:
                 self._end(key, now)
-                self._heard.discard((key.where, key.is_of_pod))
+                self._reported.discard((key.where, key.is_of_pod))
         recent = self._recent
         while recent and (
             len(recent) > MOST_RECENT or _age(recent[0]) < now - RECENT_S

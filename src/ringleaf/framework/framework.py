@@ -5,13 +5,12 @@ A new configuration replaces all of it; the state of jobs and queues stays.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ringleaf.config.conf import Conf
 from ringleaf.framework.node_ranking import Score
-from ringleaf.framework.plugin import Plugin
+from ringleaf.framework.plugin import Nodes, Plugin, Scores
 from ringleaf.framework.session import Session
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.votes import Votes
@@ -54,9 +53,9 @@ class Framework:
         """What *conf* says of actions and plugins."""
         self.conf = conf
         self.votes = Votes(conf.tiers, self.state, self._plugins)
-        self.decides = bool(conf.actions)
+        self.has_actions = bool(conf.actions)
         """Whether anything is decided; without actions only the books are kept."""
-        self.gates_jobs = "enqueue" in conf.actions
+        self.has_enqueue = "enqueue" in conf.actions
         """Whether jobs have to be admitted before they are placed."""
         self.preempts = "preempt" in conf.actions
         """Whether jobs may be evicted for others of their queue."""
@@ -77,22 +76,17 @@ def session_over(state: SchedulerState, conf: Conf, votes: Votes) -> Session:
         conf.settings,
         scorer=partial(_scorer, state, votes),
         node_filter=votes.predicate,
-        per_role=votes.filters_roles,
+        filter_once_per_role=votes.filters_once_per_role,
         sum_scores=votes.sums_scores,
     )
 
 
 def _scorer(state: SchedulerState, votes: Votes, job: Job, role: Role) -> Score | None:
     """How plugins score nodes for a pod of *role*; None where none does."""
-    probe = np.zeros(min(1, len(state.cluster)), np.int64)
-    if votes.node_scores(job, role, probe) is None:
-        return None
-    return _scores(votes, job, role)
 
-
-def _scores(votes: Votes, job: Job, role: Role) -> Callable[[Any], Any]:
-    def scores(nodes: Any) -> Any:  # noqa: ANN401
+    def scores(nodes: Nodes) -> Scores:
         found = votes.node_scores(job, role, nodes)
         return np.zeros(len(nodes)) if found is None else found
 
-    return scores
+    probe = np.zeros(min(1, len(state.cluster)), np.int64)
+    return None if votes.node_scores(job, role, probe) is None else scores

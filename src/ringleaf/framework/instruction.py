@@ -71,7 +71,7 @@ class ReportFaultyPods(Struct, frozen=True, tag="point"):
     """Others delete the pods of *job*; this says which are faulty."""
 
     job: str
-    ailments: tuple[PodFault, ...]
+    pod_faults: tuple[PodFault, ...]
 
 
 class PersistRepair(Struct, frozen=True, tag="remember"):

@@ -1,4 +1,4 @@
-"""How a job stands: what it is, what it holds, how long it waits."""
+"""The state of a job: its spec, what it holds, how long it is pending."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -88,7 +88,7 @@ class JobState:
         """Replica -> where it is, for pods that hold something."""
         self.terminating: frozenset[int] = NONE_OF_THEM
         """Replicas that hold something still, and are asked to end."""
-        self.promised: frozenset[int] = NONE_OF_THEM
+        self.pipelined: frozenset[int] = NONE_OF_THEM
         """Replicas for which room is held that is not free yet."""
         self.allocated: dict[str, int] = {}
         """What its pods use now."""
@@ -156,7 +156,7 @@ class JobState:
     def below_min_available(self) -> bool:
         """Whether it runs with fewer pods than its minimum, and none is terminating."""
         runs = self.placements and not self.terminating
-        return bool(runs) and self.ready < self.facts.min_pods
+        return bool(runs) and self.ready < self.facts.effective_min
 
     @property
     def missing(self) -> list[int]:
@@ -188,14 +188,14 @@ class JobState:
             replicas=with_chips,
             tor_affinity=self.job.tor_affinity if with_chips else None,
             sp_block=self.job.sp_block if with_chips else None,
-            min_available=max(1, self.facts.min_pods - len(finished)),
+            min_available=max(1, self.facts.effective_min - len(finished)),
             finished=(*self.job.finished, *ended),
         )
 
     @property
     def surplus(self) -> int:
         """Pods beyond those that must start together."""
-        return max(0, self.ready - self.facts.min_pods)
+        return max(0, self.ready - self.facts.effective_min)
 
     def ready_in(self, replicas: tuple[int, ...]) -> int:
         """How many of *replicas* run, are about to, or ended well."""
@@ -210,7 +210,7 @@ class JobFacts(NamedTuple):
     """
 
     scheduling_key: Job
-    """What it requests; jobs with the same key wait in one line."""
+    """What it requests; jobs with the same key are in one equivalence class."""
     key_without_run_time: Job
     """The same for jobs that request the same, however long they run."""
     role_ranks: tuple[tuple[Role, tuple[int, ...]], ...]
@@ -219,13 +219,13 @@ class JobFacts(NamedTuple):
     """The number of every pod with its role."""
     n_pods: int
     """Pods of all roles."""
-    min_pods: int
+    effective_min: int
     """Pods it starts with at least."""
     total: Mapping[str, int]
     """What all its pods request that have not ended."""
     min_resources: Mapping[str, int]
     """What the pods request that must start together."""
-    selecting: int
+    filter_cost: int
     """What it costs to hold all nodes against what it says of nodes and pods."""
     remaining: Job | None = None
     """The job without its pods that ended well, if some have."""
@@ -262,10 +262,10 @@ def _facts_of(key: Job) -> JobFacts:
             role_ranks=role_ranks,
             role_by_pod=key.role_by_pod,
             n_pods=n_pods,
-            min_pods=fewest,
+            effective_min=fewest,
             total=amounts,
             min_resources=least,
-            selecting=selecting(key),
+            filter_cost=filter_cost(key),
         )
         _facts.put(key, found, key.weight + POD * n_pods)
     return found
@@ -276,7 +276,7 @@ OF_NODES, OF_PODS = 8, 3
 each pod, cost 1: all nodes are held against each of them."""
 
 
-def selecting(job: Job) -> int:
+def filter_cost(job: Job) -> int:
     """What it costs to hold all nodes against what *job* says of nodes and pods.
 
     >>> from ringleaf.model.demand import Demand, Operator, Requirement, Spread
@@ -285,7 +285,7 @@ def selecting(job: Job) -> int:
     ...     required=(Requirement("zone", Operator.EXISTS),) * 80,
     ...     spread=(Spread("zone", 1, ()),) * 3,
     ... )
-    >>> selecting(Job("j", PRODUCTS["atlas-800t-a2"], 8, 100, demand=zones))
+    >>> filter_cost(Job("j", PRODUCTS["atlas-800t-a2"], 8, 100, demand=zones))
     110
     """
     shapes = [(role.demand, role.replicas) for role in job.roles]

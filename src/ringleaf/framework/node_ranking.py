@@ -193,7 +193,7 @@ class NodeRanking:
         is_best = under[0] >> to_rank == heap[0] >> to_rank
         return (under[0] if is_best else heap[0]) & _NODE
 
-    def places(self) -> Ints:
+    def best_nodes_per_leaf(self) -> Ints:
         """How many nodes of the best rank are under each leaf, at last under none.
 
         Counted when a rank is asked for, and kept up to date from then on.

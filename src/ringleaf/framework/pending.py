@@ -4,7 +4,6 @@ from math import ceil
 
 from ringleaf.framework.budget import VictimSearchState
 from ringleaf.framework.changes import PLANNING, Change, Changes, Memo
-from ringleaf.framework.failures import Failures
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState, Phase
 from ringleaf.framework.pending_queue import (
@@ -14,7 +13,9 @@ from ringleaf.framework.pending_queue import (
     UnadmittedQueue,
 )
 from ringleaf.framework.reasons import PendingCause, QueueReason
+from ringleaf.framework.repairs import Repairs
 from ringleaf.framework.reports import Reports
+from ringleaf.framework.startup import StartupWatch
 from ringleaf.framework.state import SchedulerState
 
 
@@ -24,44 +25,44 @@ class PendingJobs:
     def __init__(
         self,
         framework: Framework,
-        failures: Failures,
         changes: Changes,
+        repairs: Repairs,
+        startup: StartupWatch,
+        *,
         reports: Reports,
         victim_search: VictimSearchState,
     ) -> None:
-        self._framework, self._failures = framework, failures
+        self._framework, self._repairs, self._startup = framework, repairs, startup
         self._reports, self._victim_search = reports, victim_search
         self.unadmitted = UnadmittedQueue()
         """Jobs that are not admitted yet."""
         self.just_arrived: dict[str, JobState] = {}
         """Of those, the ones that have just arrived and are in no class yet."""
-        self.waiting = PendingQueue()
+        self.admitted = PendingQueue()
         """Jobs that are admitted and wait for chips, and running ones short of pods."""
         self.best_effort = PendingQueue()
         """Jobs that are admitted and request nothing, neither chips nor resources."""
-        self.backoff: dict[str, JobState] = {}
-        """Jobs that are not tried before a time."""
         self.rejected: list[EquivalenceClass] = []
         """Classes whose first job was not admitted in this cycle."""
         self.none_overdue: Memo[str] = Memo(changes, *PLANNING)
         """Queues without a job to reserve for, and until when."""
-        self._satisfied = SatisfiedQueues(framework.state, changes, self.waiting)
+        self._satisfied = SatisfiedQueues(framework.state, changes, self.admitted)
 
     @property
     def lists(self) -> tuple[PendingQueue, PendingQueue, PendingQueue]:
         """All lists of classes."""
-        return self.unadmitted, self.waiting, self.best_effort
+        return self.unadmitted, self.admitted, self.best_effort
 
     def add(self, job_state: JobState) -> None:
         """A job is pending: it waits to be admitted, or for chips."""
         framework = self._framework
-        needs_admission = framework.gates_jobs or not framework.decides
+        needs_admission = framework.has_enqueue or not framework.has_actions
         if job_state.phase is Phase.PENDING and not needs_admission:
             self.admit(job_state)
         if job_state.job.podless and job_state.phase is not Phase.PENDING:
             return
-        not_before = self._failures.starts.not_before(job_state.job.name)
-        if framework.decides and not_before > self._framework.state.now:
+        not_before = self._startup.not_before(job_state.job.name)
+        if framework.has_actions and not_before > self._framework.state.now:
             self._back_off(job_state, not_before)
             return
         self._list_of(job_state).add(job_state, self.key_of(job_state))
@@ -72,7 +73,7 @@ class PendingJobs:
 
     def _back_off(self, job_state: JobState, not_before: float) -> None:
         """A job that did not run waits for its time to come."""
-        self.backoff[job_state.job.name] = job_state
+        self._startup.backoff[job_state.job.name] = job_state
         again_s = ceil(not_before - self._framework.state.now)
         why = QueueReason(PendingCause.BACKOFF, retry_s=again_s)
         self._reports.report_pending(job_state, why)
@@ -80,13 +81,13 @@ class PendingJobs:
     def admit(self, job_state: JobState) -> None:
         """A job is admitted."""
         job_state.history.admitted_early = False
-        self._framework.state.move(job_state, Phase.INQUEUE)
+        self._framework.state.set_phase(job_state, Phase.INQUEUE)
         self._reports.admitted.append(job_state.job.name)
 
     def remove(self, name: str) -> None:
         """A job is not pending any more."""
         self.just_arrived.pop(name, None)
-        self.backoff.pop(name, None)
+        self._startup.backoff.pop(name, None)
         self.leave_class(name)
 
     def leave_class(self, name: str) -> bool:
@@ -96,20 +97,20 @@ class PendingJobs:
     def key_of(self, job_state: JobState) -> JobKey:
         """Its place in its queue: first jobs that lost pods they cannot do without."""
         return (
-            not self.lost_min_available(job_state),
+            not self.goes_first(job_state),
             *self._framework.votes.job_key(job_state),
         )
 
-    def lost_min_available(self, job_state: JobState) -> bool:
+    def goes_first(self, job_state: JobState) -> bool:
         """Whether a job that ran lacks pods it cannot do without."""
         if job_state.placements and job_state.below_min_available:
             return True
-        return job_state.job.name in self._failures.repairs.open
+        return job_state.job.name in self._repairs.open
 
     def _list_of(self, job_state: JobState) -> PendingQueue:
         if job_state.phase is Phase.PENDING:
             return self.unadmitted
-        return self.best_effort if not job_state.facts.total else self.waiting
+        return self.best_effort if not job_state.facts.total else self.admitted
 
     # Jobs that were tried and found no place.
 
@@ -118,13 +119,13 @@ class PendingJobs:
 
         A job in it that has just lost pods is tried in the next cycle.
         """
-        job_class = self.waiting.first_open(queue)
-        if job_class is None or self.lost_min_available(job_class.front[1]):
+        job_class = self.admitted.first_open(queue)
+        if job_class is None or self.goes_first(job_class.first_job):
             return
         self._satisfied.add(queue, job_class)
         self._victim_search.pass_over(job_class)
         why = QueueReason(PendingCause.SHARE_USED, queue)
-        self._reports.report_pending(job_class.front[1], why)
+        self._reports.report_pending(job_class.first_job, why)
 
     def is_satisfied(self, queue: str) -> bool:
         """Whether *queue* had its share, and nothing has changed since.
@@ -139,7 +140,7 @@ class PendingJobs:
 
     def reject(self, job_class: EquivalenceClass, why: QueueReason) -> None:
         """No job of *job_class* is admitted; the first may still fit."""
-        self.unadmitted.hold_back(job_class, why)
+        self.unadmitted.close_for_quota(job_class, why)
         self.rejected.append(job_class)
         self._victim_search.fail(job_class)
 
@@ -147,7 +148,7 @@ class PendingJobs:
         """Report why rejected jobs are pending."""
         for job_class in self.rejected:
             if job_class and job_class.why is not None:
-                self._reports.report_pending(job_class.front[1], job_class.why)
+                self._reports.report_pending(job_class.first_job, job_class.why)
         self.rejected = []
 
     def report_unreported(self) -> None:
@@ -158,7 +159,7 @@ class PendingJobs:
             pending_queue = self._list_of(job_state)
             if name not in pending_queue:
                 continue
-            why = pending_queue.class_of(name).why
+            why = pending_queue.by_job[name].why
             others = QueueReason(PendingCause.BEHIND, job_state.job.queue)
             self._reports.report_pending(job_state, why or others, behind=not why)
         self._reports.unreported = {}
@@ -176,7 +177,7 @@ class SatisfiedQueues:
 
     @property
     def _up_to_date(self) -> dict[str, EquivalenceClass]:
-        rules = self._changes.tick(Change.RULES_CHANGED)
+        rules = self._changes.generation(Change.RULES_CHANGED)
         now = self._state.version, rules, self._waiting.n_opened
         if self._known_at != now:
             self._known_at, self._known = now, {}

@@ -1,6 +1,6 @@
 """Pending jobs by equivalence class.
 
-Jobs of one queue that ask for the same are one *class*, the first in job order in
+Jobs of one queue that request the same are one *class*, the first in job order in
 front. When the job in front finds no room, none behind it does: the class is closed. It
 opens again when something is free that its jobs could use. So nothing is looked at
 again for no reason.
@@ -28,7 +28,7 @@ SPARE_ENTRIES: Final = 64
 
 
 class EquivalenceClass:
-    """Jobs of one queue that ask for the same, the first in job order in front."""
+    """Jobs of one queue that request the same, the first in job order in front."""
 
     def __init__(self, scheduling_key: Job) -> None:
         self.scheduling_key = scheduling_key
@@ -45,8 +45,9 @@ class EquivalenceClass:
         """Why it is closed: what its first job found, or what its queue says."""
         self.searched: dict[str, int] = {}
         """Action -> the changes at which a search for victims last found none."""
-        self.front: tuple[JobKey, JobState]
-        """The first job with its key; there is none while the class is empty."""
+        self.first_job: JobState
+        """The first of its jobs; there is none while the class is empty."""
+        self.first_key: JobKey
         self._heap: list[tuple[JobKey, int, JobState]] = []
         self._serial: dict[str, int] = {}
 
@@ -70,7 +71,7 @@ class EquivalenceClass:
         """A job joins the class."""
         self._serial[job_state.job.name] = serial
         heappush(self._heap, (key, serial, job_state))
-        self._find_front()
+        self._find_first()
 
     def remove(self, name: str) -> bool:
         """A job leaves the class; whether it was the last.
@@ -81,13 +82,13 @@ class EquivalenceClass:
         del self._serial[name]
         if not self._serial:
             self._heap.clear()  # whatever knows the class still
-            del self.front
+            del self.first_key, self.first_job
             return True
         if len(self._heap) > 2 * len(self._serial) + SPARE_ENTRIES:
             self._heap = [*filter(self._alive, self._heap)]
             heapify(self._heap)
-        if self.front[1].job.name == name:
-            self._find_front()
+        if self.first_job.job.name == name:
+            self._find_first()
         return False
 
     def first_after(
@@ -104,13 +105,12 @@ class EquivalenceClass:
         )
         return None if found is None else (found[0], found[2])
 
-    def _find_front(self) -> None:
+    def _find_first(self) -> None:
         """Drop entries of jobs that have left, down to one of a job that has not."""
         heap = self._heap
         while not self._alive(heap[0]):
             heappop(heap)
-        key, _serial, job_state = heap[0]
-        self.front = key, job_state
+        self.first_key, _serial, self.first_job = heap[0]
 
     def _alive(self, entry: tuple[JobKey, int, JobState]) -> bool:
         return self._serial.get(entry[2].job.name) == entry[1]
@@ -188,9 +188,11 @@ class PendingQueue:
         self.by_job: dict[str, EquivalenceClass] = {}
         """The class of every pending job."""
         self._open: dict[str, dict[EquivalenceClass, None]] = {}
-        self._closed: dict[Product | None, dict[EquivalenceClass, None]] = {}
-        self._held_back: dict[EquivalenceClass, None] = {}
-        self.affinity_unmet: dict[EquivalenceClass, None] = {}
+        self._closed_for_capacity: dict[
+            Product | None, dict[EquivalenceClass, None]
+        ] = {}
+        self._closed_for_quota: dict[EquivalenceClass, None] = {}
+        self.awaiting_pods: dict[EquivalenceClass, None] = {}
         """Classes that are not open, whose jobs may wait for pods that come."""
         self._top: dict[str, int] = {}
         """No job of a queue has a higher priority."""
@@ -243,8 +245,8 @@ class PendingQueue:
             self.since.add(job_state, self._serial)
         if not (is_new or self.is_open(job_class)):
             may_backfill = not self.by_run_time and longest_run(job) is not None
-            if may_backfill or job_class.front[1] is job_state:
-                self._forget(job_class)
+            if may_backfill or job_class.first_job is job_state:
+                self._remove_from_closed(job_class)
                 self._reopen([job_class])  # others may give way to it
         return job_class
 
@@ -255,8 +257,8 @@ class PendingQueue:
             return False
         if job_class.remove(name):
             del self._classes[job_class.scheduling_key]
-            self._shut(job_class)
-            self._forget(job_class)
+            self._remove_from_open(job_class)
+            self._remove_from_closed(job_class)
             self._leave_queue(job_class)
         return True
 
@@ -272,22 +274,18 @@ class PendingQueue:
             self._top.pop(queue, None)
             self.tried.pop(queue, None)
 
-    def _forget(self, job_class: EquivalenceClass) -> None:
+    def _remove_from_closed(self, job_class: EquivalenceClass) -> None:
         """*job_class* is not closed."""
-        for closed in self._closed.values():
+        for closed in self._closed_for_capacity.values():
             closed.pop(job_class, None)
-        self._held_back.pop(job_class, None)
-        self.affinity_unmet.pop(job_class, None)
+        self._closed_for_quota.pop(job_class, None)
+        self.awaiting_pods.pop(job_class, None)
         job_class.searched.clear()
 
     @property
     def classes(self) -> Iterable[EquivalenceClass]:
         """Every class, open or not."""
         return self._classes.values()
-
-    def class_of(self, name: str) -> EquivalenceClass:
-        """Where a job waits."""
-        return self.by_job[name]
 
     @property
     def queues(self) -> list[str]:
@@ -305,47 +303,51 @@ class PendingQueue:
     def first_open(self, queue: str) -> EquivalenceClass | None:
         """The open class of *queue* whose first job is next."""
         classes = self._open.get(queue, ())
-        return min(classes, key=lambda job_class: job_class.front[0], default=None)
+        return min(classes, key=lambda job_class: job_class.first_key, default=None)
 
-    def close(self, job_class: EquivalenceClass, why: Waiting | None = None) -> None:
+    def close_for_capacity(
+        self, job_class: EquivalenceClass, why: Waiting | None = None
+    ) -> None:
         """No job in *job_class* finds room until something of its product is free."""
-        self._shut(job_class)
+        self._remove_from_open(job_class)
         job_class.why = why
-        self._closed.setdefault(job_class.product, {})[job_class] = None
+        self._closed_for_capacity.setdefault(job_class.product, {})[job_class] = None
         if job_class.has_pod_affinity:
-            self.affinity_unmet[job_class] = None
+            self.awaiting_pods[job_class] = None
 
-    def hold_back(self, job_class: EquivalenceClass, why: QueueReason) -> None:
+    def close_for_quota(self, job_class: EquivalenceClass, why: QueueReason) -> None:
         """No job in *job_class* may start until the usage of queues has changed."""
-        self._shut(job_class)
+        self._remove_from_open(job_class)
         job_class.why = why
-        self._held_back[job_class] = None
+        self._closed_for_quota[job_class] = None
         if job_class.has_pod_affinity:
-            self.affinity_unmet[job_class] = None
+            self.awaiting_pods[job_class] = None
 
-    def _shut(self, job_class: EquivalenceClass) -> None:
+    def _remove_from_open(self, job_class: EquivalenceClass) -> None:
         self._open.get(job_class.scheduling_key.queue, {}).pop(job_class, None)
 
     def capacity_freed(self, products: Iterable[Product]) -> None:
         """Something of *products* is free that was not."""
         for product in (None, *products):
-            self._reopen(self._closed.pop(product, {}))
+            self._reopen(self._closed_for_capacity.pop(product, {}))
 
     def pods_started(self) -> None:
         """Pods started, which jobs with unmet pod affinity may have waited for."""
-        waiting, self.affinity_unmet = self.affinity_unmet, {}
+        waiting, self.awaiting_pods = self.awaiting_pods, {}
         for job_class in waiting:
-            self._forget(job_class)
+            self._remove_from_closed(job_class)
         self._reopen(waiting)
 
-    def reopen_others(self, queues: Collection[str]) -> None:
+    def reopen_reclaimers(self, queues: Collection[str]) -> None:
         """More is requested in *queues*: jobs of others may take back from them."""
         only = next(iter(queues)) if len(queues) == 1 else None
         for job_class in [
-            job_class for classes in self._closed.values() for job_class in classes
+            job_class
+            for classes in self._closed_for_capacity.values()
+            for job_class in classes
         ]:
             if job_class.scheduling_key.queue != only:
-                self._forget(job_class)
+                self._remove_from_closed(job_class)
                 self._reopen([job_class])
 
     def closed_above(self, queue: str, priority: int) -> list[EquivalenceClass]:
@@ -356,17 +358,17 @@ class PendingQueue:
             job_class
             for job_class in self._in_queue[queue]
             if not self.is_open(job_class)
-            and job_class.front[1].job.priority > priority
+            and job_class.first_job.job.priority > priority
         ]
 
     def usage_changed(self) -> None:
         """Queues use more or less than before."""
-        held_back, self._held_back = self._held_back, {}
-        self._reopen(held_back)
+        closed, self._closed_for_quota = self._closed_for_quota, {}
+        self._reopen(closed)
 
     def everything_changed(self) -> None:
         """Look at every class again."""
-        closed, self._closed = self._closed, {}
+        closed, self._closed_for_capacity = self._closed_for_capacity, {}
         for classes in closed.values():
             self._reopen(classes)
         self.usage_changed()
@@ -388,7 +390,7 @@ def heap_of(
 ) -> list[tuple[JobKey, int, EquivalenceClass]]:
     """Classes that are not empty as a heap by the job in front."""
     heap = [
-        (job_class.front[0], number, job_class)
+        (job_class.first_key, number, job_class)
         for number, job_class in enumerate(classes)
     ]
     heapify(heap)

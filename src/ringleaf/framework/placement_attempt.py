@@ -31,7 +31,7 @@ class PlacementAttempt:
         job: What is placed.
         scope: What may move of a job that ran before.
         limit: The most pods it may have.
-        running: Whether its pods stand and hold their chips, and others join them.
+        running: Whether its pods run and hold their chips, and others join them.
 
     """
 
@@ -47,75 +47,79 @@ class PlacementAttempt:
         self._session, self._job, self._scope = session, job, scope
         self._limit = job.n_pods if limit is None else limit
         self._running = running
-        self._kept: list[NodeAssignment] = []
-        self._before: list[Placement] = []
+        self._retained: list[NodeAssignment] = []
+        self._retaken: list[Placement] = []
         self._running_pods: set[int] = set()
         self._roles: Mapping[int, Role] = {}
         if job.roles:
             self._roles = job.role_by_pod
         self._leaf: int | None = None
-        self._alike: tuple[Request, NodeRanking | None] | None = None
+        self._shared_order: tuple[Request, NodeRanking | None] | None = None
         """The request of all pods of a job without roles, and their order of nodes."""
-        self.short: Role | None = None
+        self.short_role: Role | None = None
         """The role of which a pod found no node, where each is placed on its own."""
 
     def place(self, statement: Statement) -> list[Placement] | None:
         """Hold chips for every pod, or return None with some of them held.
 
-        Pods that stand already are not among them.
+        Pods that run already are not among them.
         """
-        job, alone = self._job, one_by_one(self._job)
-        self._keep(statement)
-        if self._kept and not self._running:
+        job, pod_by_pod = self._job, is_placed_pod_by_pod(self._job)
+        self._find_retained(statement)
+        if self._retained and not self._running:
             staying = [
-                assignment for assignment in self._kept if alone or not assignment.chips
+                assignment
+                for assignment in self._retained
+                if pod_by_pod or not assignment.chips
             ]
-            self._before = [self.take(statement, assignment) for assignment in staying]
-        if not alone:
+            self._retaken = [self.take(statement, assignment) for assignment in staying]
+        if not pod_by_pod:
             return self._together(statement)
         many = job.n_pods >= MANY and job.previous is None
         if many and self._session.lacks_room(job):
             return None
         role_ranks = job.role_ranks
-        if self._kept and not self._session.sums_scores:
+        if self._retained and not self._session.sums_scores:
             self._leaf = self._kept_leaf()
         else:
             pods = min(self._limit, job.replicas)
             known = None if job.roles else self._order_for(role_ranks[0][0])
             self._leaf = self._session.leaf_for(job, pods, known)
-        return self._one_by_one(statement, role_ranks, list(self._before))
+        return self._pod_by_pod(statement, role_ranks, list(self._retaken))
 
     def _kept_leaf(self) -> int | None:
         """The leaf of the pods that stay, if it is one."""
         leaf = self._session.cluster.leaf
         under = {
-            leaf.item(assignment.node) for assignment in self._kept if assignment.chips
+            leaf.item(assignment.node)
+            for assignment in self._retained
+            if assignment.chips
         }
         return under.pop() if len(under) == 1 else None
 
     def _order_for(self, role: Role) -> tuple[Request, NodeRanking | None]:
         """What pods of *role* ask, and the order in which all of them take nodes."""
-        if self._alike is not None:
-            return self._alike
+        if self._shared_order is not None:
+            return self._shared_order
         request = request_of(self._job, role)
         found = request, self._session.ranking(self._job, role, request)
         if not self._job.roles:
-            self._alike = found
+            self._shared_order = found
         return found
 
-    def _keep(self, statement: Statement) -> None:
-        """Find the pods that stay; unless they stand, release what the job holds."""
+    def _find_retained(self, statement: Statement) -> None:
+        """Find the pods that stay; unless they run, release what the job holds."""
         job, cluster = self._job, self._session.cluster
         if self._running:
             assert job.previous is not None
             self._running_pods = {each.replica for each in job.previous.placements}
-            self._kept = self.running_assignments()
+            self._retained = self.running_assignments()
             return
         if job.name in cluster.holdings:
             statement.release(job.name)
         if self._scope is not RestartScope.JOB:
-            self._kept = kept_assignments(cluster, job)
-            self._running_pods = {assignment.replica for assignment in self._kept}
+            self._retained = kept_assignments(cluster, job)
+            self._running_pods = {assignment.replica for assignment in self._retained}
 
     def running_assignments(self) -> list[NodeAssignment]:
         """The assignments of the pods of a running job."""
@@ -128,19 +132,19 @@ class PlacementAttempt:
         ]
 
     def _is_own(self, placement: Placement) -> bool:
-        """Whether a pod that stands is one the job has; it may have changed since."""
+        """Whether a running pod is one of the job, whose spec may have changed."""
         job = self._job
         if not job.roles:
             return placement.replica < job.replicas and bool(placement.chips)
         role = self._roles.get(placement.replica)
         return role is not None and bool(role.chips) == bool(placement.chips)
 
-    def _one_by_one(
+    def _pod_by_pod(
         self, statement: Statement, role_ranks: RoleRanks, placed: list[Placement]
     ) -> list[Placement] | None:
         """The best node for one pod after the other, role by role, after *placed*."""
         rigid = not (self._running or self._job.is_elastic)
-        for role, replicas, must in self._turns(role_ranks, rigid=rigid):
+        for role, replicas, must in self._fill_order(role_ranks, rigid=rigid):
             if not self._fill(statement, role, replicas, placed) and must:
                 return None
         if not (rigid or self._running or self._is_enough(placed)):
@@ -153,7 +157,7 @@ class PlacementAttempt:
         with_chips = sum(1 for pod in placed if pod.chips)
         return len(placed) >= job.min_pods and with_chips >= job.min_chip_pods
 
-    def _turns(
+    def _fill_order(
         self, role_ranks: RoleRanks, *, rigid: bool
     ) -> Iterator[tuple[Role, Sequence[int], bool]]:
         """Which pods are placed when, and whether all of them must be.
@@ -176,7 +180,7 @@ class PlacementAttempt:
             later.append((role, missing[need:], False))
         yield from later
 
-    def _room(self, placed: Sequence[Placement]) -> int:
+    def _pods_left(self, placed: Sequence[Placement]) -> int:
         """How many pods more the job may have than are *placed*; below 0 for none."""
         return self._limit - len(placed) - self._running * len(self._running_pods)
 
@@ -189,10 +193,10 @@ class PlacementAttempt:
     ) -> bool:
         """Place pods of *role* one after the other; whether all of them were.
 
-        The chips of each are chosen and held in the same breath (D18).
+        The chips of each are held as soon as they are chosen (D18).
         """
         session, job, free = self._session, self._job, self._session.cluster.free
-        room = self._room(placed)
+        room = self._pods_left(placed)
         if room <= 0 or not replicas:
             return len(replicas) <= room
         request, ranking = self._order_for(role)
@@ -206,9 +210,9 @@ class PlacementAttempt:
                 else ranking.best(leaf)
             )
             if node is None:
-                self.short = self.short or role
+                self.short_role = self.short_role or role
                 return False
-            chips = request.table.taken(free.item(node) & allowed.item(node))
+            chips = request.table.choose(free.item(node) & allowed.item(node))
             block = job.block_of(replica) if blocks else None
             assignment = NodeAssignment(replica, node, block=block)
             placed.append(self._hold(statement, assignment, chips, request))
@@ -233,14 +237,14 @@ class PlacementAttempt:
         job = self._job
         if not (self._running or job.is_elastic):
             return (job.replicas,)
-        kept = sum(bool(assignment.chips) for assignment in self._kept)
+        kept = sum(bool(assignment.chips) for assignment in self._retained)
         least = sum(job.min_available_of(role) for role in job.roles if not role.chips)
-        elsewhere = len(self._running_pods) - len(self._kept)
-        most = self._limit - elsewhere - max(least, len(self._kept) - kept)
+        elsewhere = len(self._running_pods) - len(self._retained)
+        most = self._limit - elsewhere - max(least, len(self._retained) - kept)
         step = job.block_nodes if job.network is Network.SUPERPODS else 1
         stands = [kept] if self._running and kept else []
         fewest = kept + 1 if stands else max(kept, job.min_chip_pods)
-        every = len(self._able())
+        every = len(self._placeable_ranks())
         wider = range(fewest, min(most, every) + 1)
         full = every if job.finished else 0
         return [*stands, *(n for n in wider if n % step == 0 or n == full)]
@@ -254,7 +258,7 @@ class PlacementAttempt:
         job = self._job
         gang = GangRequest(
             self._chosen(size),
-            [assignment for assignment in self._kept if assignment.chips],
+            [assignment for assignment in self._retained if assignment.chips],
             self._session.excluded_by_plugins(job, roles_with_chips(job)),
             grows=self._running or job.is_elastic,
         )
@@ -266,20 +270,20 @@ class PlacementAttempt:
                 assignment for assignment in assignments if assignment.chips is None
             ]
         placed = [
-            *self._before,
+            *self._retaken,
             *(self.take(statement, assignment) for assignment in assignments),
         ]
         if not job.roles:
             return placed
         without = [(role, own) for role, own in job.role_ranks if not role.chips]
-        return self._one_by_one(statement, without, placed)
+        return self._pod_by_pod(statement, without, placed)
 
     def _assignments(self, gang: GangRequest) -> list[NodeAssignment] | None:
-        """The assignments of *gang*, found as if no pod with chips stood anywhere."""
+        """The assignments of *gang*, found without the pods that it retains."""
         session, job = self._session, self._job
-        with Statement(session.cluster) as aside:
+        with Statement(session.cluster) as trial:
             if self._running and gang.kept:
-                aside.release_pods(
+                trial.release_pods(
                     job.name, {assignment.replica for assignment in gang.kept}
                 )
             return session.assignments(job, self._scope, gang)
@@ -289,10 +293,10 @@ class PlacementAttempt:
 
         Those that stay, those their role cannot do without, those that ran before.
         """
-        job, able = self._job, self._able()
+        job, able = self._job, self._placeable_ranks()
         if size == len(able):
             return able
-        stays = {assignment.replica for assignment in self._kept}
+        stays = {assignment.replica for assignment in self._retained}
         needs = {
             replica
             for role, own in job.role_ranks
@@ -313,9 +317,11 @@ class PlacementAttempt:
 
         return sorted(sorted(able, key=late)[:size])
 
-    def _able(self) -> Sequence[int]:
-        """The pods with chips, without those that stand on an unknown node."""
-        lost = self._running_pods - {assignment.replica for assignment in self._kept}
+    def _placeable_ranks(self) -> Sequence[int]:
+        """The pods with chips, without those that run on an unknown node."""
+        lost = self._running_pods - {
+            assignment.replica for assignment in self._retained
+        }
         ranks = self._job.ranks
         return [rank for rank in ranks if rank not in lost] if lost else ranks
 
@@ -332,7 +338,7 @@ class PlacementAttempt:
         if chips is None:
             allowed = allowed_chips(cluster, request)
             usable = cluster.free.item(node) & allowed.item(node)
-            chips = request.table.taken(usable)
+            chips = request.table.choose(usable)
         return self._hold(statement, assignment, chips, request)
 
     def _hold(
@@ -362,7 +368,7 @@ def roles_with_chips(job: Job) -> list[Role]:
     return [role for role, _own in job.role_ranks if role.chips]
 
 
-def one_by_one(job: Job) -> bool:
+def is_placed_pod_by_pod(job: Job) -> bool:
     """Whether pods with chips are placed one after the other, not as a whole.
 
     Without a network rule; a single pod in a SuperPoD needs no block.

@@ -19,8 +19,8 @@ from ringleaf.model.cache import Cache
 from ringleaf.model.decision import Placed, Waiting
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
-from ringleaf.policies.counting import counted, some_of
 from ringleaf.policies.fit import Request, capacity, request_of
+from ringleaf.policies.words import counted, some_of
 
 Placements = tuple[Placement, ...]
 
@@ -56,14 +56,14 @@ class Placer:
         Without *reasons* a job that finds none gets no explanation, and costs less.
         """
         found: Placements | Waiting
-        may_start = limit >= job_state.facts.min_pods
+        may_start = limit >= job_state.facts.effective_min
         if reasons and may_start and self._cached_lacks_room(job_state):
             session, job = self._framework.session, job_state.remaining
             found = session.explain_pending(job, hints=False)
         elif reasons or self.has_room(job_state):
             found = self.place_beside_reservations(job_state, limit, reasons=reasons)
             if reasons and not isinstance(found, tuple):
-                self.lacks_room(job_state)  # others that ask the like know it now
+                self.lacks_room(job_state)  # caches the answer for similar jobs
         else:
             found = short_of_pods(job_state)
         if isinstance(found, tuple):
@@ -84,7 +84,7 @@ class Placer:
         cluster, session = self._state.cluster, self._framework.session
         with Statement(cluster) as statement:
             if job_state.job.name in self._repairs.open:
-                self._repairs.let_go(job_state.job.name, statement)
+                self._repairs.drop_hold(job_state.job.name, statement)
             if job_state.placements:
                 joined = self._joined(job_state, limit)
                 if joined:
@@ -128,17 +128,16 @@ class Placer:
         """Where the pods would be placed that a job lacks, all it cannot do without."""
         cluster = self._state.cluster
         with Statement(cluster) as statement:
-            self._repairs.let_go(job_state.job.name, statement)
+            self._repairs.drop_hold(job_state.job.name, statement)
             if not job_state.placements:
                 return self._framework.session.place(job_state.remaining, limit)
             more = self._joined(job_state, limit)
-        enough = len(more) >= job_state.facts.min_pods - job_state.ready
+        enough = len(more) >= job_state.facts.effective_min - job_state.ready
         return Placed(job_state.remaining, more) if enough else None
 
-    # Whether a try is worth while. How many pods fit is an upper bound, whatever the
-    # network and the roles: a job for which lacks_room or _cached_lacks_room holds,
-    # or has_room and may_fit do not, surely finds no place; the opposite promises
-    # nothing. would_place alone is exact: it tries.
+    # Whether a try is worth while, by an upper bound on the pods that fit. If
+    # lacks_room, _cached_lacks_room or lacks_room_with is true, or has_room or may_fit
+    # is false, the job finds no place. Otherwise it may; only would_place is exact.
 
     def may_fit(self, job_state: JobState) -> bool:
         """Whether there may be places for a job that has none; false if surely not."""
@@ -167,7 +166,7 @@ class Placer:
             or job_state.job.name in self._repairs.open
         ):
             return False
-        most = self._known_room().get(_request(job_state).of_nodes)
+        most = self._known_room().get(_request(job_state).node_filter_key)
         if most is None or most >= job_state.job.min_chip_pods:
             return False
         return self.lacks_room(job_state)
@@ -199,7 +198,7 @@ class Placer:
         Chips alone are counted first: most requests differ in resources and labels.
         """
         request = _request(job_state)
-        if self._max_pods(request.of_nodes) < times:
+        if self._max_pods(request.node_filter_key) < times:
             return False
         return self._max_pods(request) >= times
 
@@ -214,7 +213,10 @@ class Placer:
 
     def _known_room(self) -> Cache[Request, int]:
         """What is known of room in the cluster as it is."""
-        tick = self._changes.tick(Change.CAPACITY_FREED), self._state.cluster.version
+        tick = (
+            self._changes.generation(Change.CAPACITY_FREED),
+            self._state.cluster.version,
+        )
         if tick != self._room_tick:
             self._room_tick = tick
             self._room.clear()
@@ -224,10 +226,10 @@ class Placer:
 
     def _joined(self, job_state: JobState, limit: int) -> Placements:
         """Further pods of a running job, held, if they are enough."""
-        enough = max(1, job_state.facts.min_pods - job_state.ready)
+        enough = max(1, job_state.facts.effective_min - job_state.ready)
         repair = self._repairs.open.get(job_state.job.name)
         alive, cluster = (*job_state.placements.values(),), self._state.cluster
-        back = () if repair is None else repair.returning(cluster, job_state)
+        back = () if repair is None else repair.reusable_places(cluster, job_state)
         found = self._place_missing(
             job_state, alive, back, repair, enough=enough, limit=limit
         )
@@ -245,11 +247,12 @@ class Placer:
     ) -> Placements:
         """Places for pods of a job beside those *alive*; held only if *enough* are.
 
-        Pods that were deleted go *back* to their places. Where too few others find one
-        then, those of whole blocks that were deleted go elsewhere with them.
+        Deleted pods go *back* to their old places. If too few of the other pods find a
+        place then, and healthy pods of whole blocks were deleted too, all of them are
+        placed elsewhere together.
         """
         job, cluster = job_state.remaining, self._state.cluster
-        job = job if repair is None else repair.excluded(job)
+        job = job if repair is None else repair.avoiding_barred_nodes(job)
         several = [back]
         if back and repair is not None and repair.scope.is_wide:
             several.append(())
@@ -275,23 +278,23 @@ class Placer:
         Notes in ``repair.held.moving`` which pods leave healthy places.
         """
         name, cluster = job_state.job.name, self._state.cluster
-        job = repair.excluded(job_state.remaining)
+        job = repair.avoiding_barred_nodes(job_state.remaining)
         with Statement(cluster) as statement:
             statement.drop(repair.held.owner)
             if gone := job_state.terminating & job_state.placements.keys():
                 statement.release_pods(name, gone)
             alive = [p for n, p in job_state.placements.items() if n not in gone]
-            back = repair.returning(cluster, job_state)
+            back = repair.reusable_places(cluster, job_state)
             if alive:
-                enough = len(repair.wanting(job_state))
+                enough = len(repair.missing_pods(job_state))
                 found = self._place_missing(
                     job_state, alive, back, repair, enough=enough
                 )
             else:
                 placed = self._framework.session.place(job)
                 found = () if placed is None else placed.placements
-        spare = {p.replica: p for p in found if p.replica in repair.deletion.pods}
-        repair.held.moving = {p.replica for p in back if spare.get(p.replica, p) != p}
+        spare = {p.replica: p for p in found if p.replica in repair.deletion.not_back}
+        repair.held.leaving = {p.replica for p in back if spare.get(p.replica, p) != p}
         return spare
 
     def asking(self, job_state: JobState, job: Job) -> Job:
@@ -301,7 +304,9 @@ class Placer:
         if repair is None:
             return as_running(job, held, ())
         return as_running(
-            repair.excluded(job), held, repair.previous_places_of_missing(held)
+            repair.avoiding_barred_nodes(job),
+            held,
+            repair.previous_places_of_missing(held),
         )
 
     def why_short(self, job_state: JobState, *, hints: bool = False) -> Waiting:
@@ -340,12 +345,12 @@ class Placer:
             del job_state.placements[replica]
         return ready
 
-    def is_promised(self, job_state: JobState, placed: Placed) -> bool:
+    def pipeline(self, job_state: JobState, placed: Placed) -> bool:
         """Whether every plugin accepts the places that the job waits for."""
-        job_state.promised = frozenset(p.replica for p in placed.placements)
+        job_state.pipelined = frozenset(p.replica for p in placed.placements)
         accepted = self._framework.votes.job_pipelined(job_state)
         if not accepted:
-            job_state.promised = NONE_OF_THEM
+            job_state.pipelined = NONE_OF_THEM
         return accepted
 
 

@@ -87,9 +87,9 @@ class PluginSettings(Struct, frozen=True):
 class Plugin:
     """One voter, made once and kept as long as its configuration.
 
-    It reads ``view``, which is always as things stand, and keeps no other account than
-    what it counts in ``pod_came`` and ``pod_went``. It answers the same whenever it is
-    asked the same: no clock but ``view.now``, no dice.
+    It reads ``view``, which is always up to date, and keeps no other account than what
+    it counts in ``pod_came`` and ``pod_went``. The same question gets the same answer:
+    no clock but ``view.now``, no dice.
     """
 
     meaning: ClassVar[str] = "A plugin of another package."
@@ -106,9 +106,9 @@ class Plugin:
     """Its votes on victims for which nothing of the evictor counts but its queue and
     its priority. Such a vote is shared by evictors that ask for different things."""
     per_role: ClassVar[frozenset[str]] = frozenset()
-    """``Predicate``, if it does not change while a role is placed: where it refuses no
-    node to the first of pods that heed no others, it refuses none to the rest of them.
-    Such a vote is asked for once."""
+    """``Predicate``, if one answer counts for all pods of a role: if it refuses no node
+    to the first pod, and the demand of the role names no other pods, it refuses none to
+    the rest."""
 
     settings: PluginSettings
     sums_scores: bool = False
@@ -289,31 +289,11 @@ def defines(plugin: type[Plugin], method: str) -> bool:
     return getattr(plugin, method) is not getattr(Plugin, method)
 
 
-def judges_per_job(plugin: type[Plugin], vote: str) -> bool:
-    """Whether a *vote* of *plugin* judges each job by itself.
+def judges(plugin: type[Plugin], attribute: str, vote: str) -> bool:
+    """Whether *attribute* of *plugin* (``per_job``, ``by_rank``, ...) has a *vote*.
 
     A class that overrides the vote of another has to say so anew.
     """
-    return _lists(plugin, "per_job", vote)
-
-
-def judges_by_rank(plugin: type[Plugin], vote: str) -> bool:
-    """Whether of the evictor only queue and priority count in a *vote* of *plugin*.
-
-    A class that overrides the vote of another has to say so anew.
-    """
-    return _lists(plugin, "by_rank", vote)
-
-
-def judges_per_role(plugin: type[Plugin], vote: str) -> bool:
-    """Whether a *vote* of *plugin* is asked for once for all pods of a role.
-
-    A class that overrides the vote of another has to say so anew.
-    """
-    return _lists(plugin, "per_role", vote)
-
-
-def _lists(plugin: type[Plugin], attribute: str, vote: str) -> bool:
     owner = next(each for each in plugin.__mro__ if HOOKS[vote] in vars(each))
     says = next(each for each in plugin.__mro__ if attribute in vars(each))
     return vote in vars(says)[attribute] and issubclass(says, owner)
@@ -329,7 +309,7 @@ def use_of(cluster: Cluster, victim: Victim) -> Amounts:
 
 def occupied(job_state: JobState) -> int:
     """Pods that have a place, await one, or ended well."""
-    if not job_state.promised:
+    if not job_state.pipelined:
         return job_state.ready
     placed = job_state.placements.keys() - job_state.terminating
-    return len(placed | job_state.finished | job_state.promised)
+    return len(placed | job_state.finished | job_state.pipelined)

@@ -52,7 +52,7 @@ class Quota:
         asks = list(_asks_of(job, {*job_state.missing}))
         if held and allowed(_sum(asks)):
             return held + len(asks)
-        low, high = max(1, job_state.facts.min_pods - job_state.ready), len(asks)
+        low, high = max(1, job_state.facts.effective_min - job_state.ready), len(asks)
         if low >= high or not allowed(_sum(asks[:low])):
             return None
         while high - low > 1:
@@ -68,15 +68,15 @@ class Quota:
     ) -> Callable[[Amounts], bool]:
         """Whether a job may use so much more.
 
-        From the share of the queue it leaves what was promised to jobs for which pods
-        end, and from its capability everything that others need.
+        What is promised to jobs for which pods are terminating counts against the share
+        of the queue, and everything that other jobs need against its capability.
         """
         promised, reserved = self._kept_for_others(job_state)
 
         def allowed(amounts: Amounts) -> bool:
             if reserved and not _below(
                 queue.capability,
-                self._state.accounts[queue.name].allocated,
+                self._state.queue_usage[queue.name].allocated,
                 plus(amounts, reserved),
             ):
                 return False
@@ -105,14 +105,14 @@ class Quota:
             if name == job_state.job.name or repair.job is None:
                 continue
             if repair.job.queue == job_state.job.queue:
-                lacks = repair.wanting(self._state.job_states.get(name))
+                lacks = repair.missing_pods(self._state.job_states.get(name))
                 add(reserved, _sum(_asks_of(repair.job, lacks)))
         return promised, reserved
 
     def _is_capable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether *queue* may ever use *amounts* more than it does."""
         state = self._state
-        used = state.accounts[queue.name].allocated
+        used = state.queue_usage[queue.name].allocated
         kept: dict[str, int] = {}
         for other in state.queues.values():
             if other.name != queue.name:
@@ -127,20 +127,20 @@ class Quota:
 
     # Why a job may not.
 
-    def closed(self, name: str) -> QueueReason | None:
+    def why_closed(self, name: str) -> QueueReason | None:
         """Why no job of the queue *name* starts; None if some do."""
         queue = self._state.queues.get(name)
         if queue is None:
             return QueueReason(PendingCause.NO_QUEUE, name)
         return None if queue.is_open else QueueReason(PendingCause.QUEUE_CLOSED, name)
 
-    def no_room(self, job_state: JobState) -> QueueReason:
+    def why_no_room(self, job_state: JobState) -> QueueReason:
         """Why a job may not start now: its queue is closed, or has no room."""
         name = job_state.job.queue
-        if (closed := self.closed(name)) is not None:
+        if (closed := self.why_closed(name)) is not None:
             return closed
-        queue, account = self._state.queues[name], self._state.accounts[name]
-        low = max(1, job_state.facts.min_pods - job_state.ready)
+        queue, account = self._state.queues[name], self._state.queue_usage[name]
+        low = max(1, job_state.facts.effective_min - job_state.ready)
         wanted = _sum([*_asks_of(job_state.job, {*job_state.missing})][:low])
         promised, reserved = self._kept_for_others(job_state)
         limits = self._framework.votes.queue_limits(queue)
@@ -150,16 +150,16 @@ class Quota:
             found = _shortage(job_state.job, used, reserved, most, wanted)
         return QueueReason(PendingCause.NO_ROOM, name, found)
 
-    def not_admitted(self, job_state: JobState) -> QueueReason:
+    def why_not_admitted(self, job_state: JobState) -> QueueReason:
         """Why a job is not admitted: its queue is closed or full, or the cluster is.
 
         A queue that may use all there is, is full when the cluster is: by what runs,
         and by what jobs that were admitted before will use.
         """
         name = job_state.job.queue
-        if (closed := self.closed(name)) is not None:
+        if (closed := self.why_closed(name)) is not None:
             return closed
-        queues, account = self._state.queues, self._state.accounts[name]
+        queues, account = self._state.queues, self._state.queue_usage[name]
         limited = queues[name].capability or any(
             queue.guarantee for queue in queues.values() if queue.name != name
         )
@@ -173,12 +173,12 @@ class Quota:
         return QueueReason(PendingCause.NOT_ADMITTED, name, found)
 
     def _cluster_shortage(self, job_state: JobState) -> Shortage | None:
-        """Of what all running and admitted jobs leave less than a job needs."""
+        """The first resource of which all other jobs leave less than a job needs."""
         state = self._state
         if self._everywhere[0] != state.version:
             used: dict[str, int] = {}
             kept: dict[str, int] = {}
-            for account in state.accounts.values():
+            for account in state.queue_usage.values():
                 add(used, account.allocated)
                 add(kept, account.inqueue)
             self._everywhere = state.version, used, kept
@@ -189,9 +189,9 @@ class Quota:
     def up_to_date(self, why: QueueReason, job_state: JobState) -> QueueReason:
         """*why* a job is pending, with the figures of now."""
         ways = {
-            PendingCause.NO_ROOM: self.no_room,
-            PendingCause.NOT_ADMITTED: self.not_admitted,
-            PendingCause.CLUSTER_FULL: self.not_admitted,
+            PendingCause.NO_ROOM: self.why_no_room,
+            PendingCause.NOT_ADMITTED: self.why_not_admitted,
+            PendingCause.CLUSTER_FULL: self.why_not_admitted,
         }
         now = ways[why.cause](job_state) if why.cause in ways else why
         return now if now.cause is why.cause else why

@@ -3,38 +3,34 @@
 Words are made here and nowhere else; no other module looks into them.
 """
 
-from collections.abc import Mapping
-from enum import Enum, auto
-from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ringleaf.model.demand import amount_words
+from ringleaf.model.worded import Worded
 
 
-class PendingCause(Enum):
+class PendingCause(Worded):
     """What keeps a job from being tried, or from starting."""
 
-    NO_QUEUE = auto()
-    """Its queue does not exist."""
-    QUEUE_CLOSED = auto()
-    NO_ROOM = auto()
+    NO_QUEUE = "no-queue", "queue {queue!r} does not exist"
+    QUEUE_CLOSED = "queue-closed", "queue {queue!r} is closed"
+    NO_ROOM = "no-room", "queue {queue!r} has no room"
     """It needs more than its queue may use now."""
-    SHARE_USED = auto()
-    """Its queue uses its share."""
-    NOT_ADMITTED = auto()
+    SHARE_USED = "share-used", "queue {queue!r} uses its share"
+    NOT_ADMITTED = "not-admitted", "not admitted: queue {queue!r} has no room"
     """It needs more than its queue may admit."""
-    CLUSTER_FULL = auto()
-    """Running and admitted jobs fill the cluster."""
-    IMPOSSIBLE = auto()
+    CLUSTER_FULL = (
+        "cluster-full",
+        "not admitted: running and admitted jobs fill the cluster",
+    )
+    IMPOSSIBLE = "impossible", "{detail}"
     """It could not start if the cluster were empty."""
-    BACKOFF = auto()
-    """Its pods did not run: it is tried again later."""
-    BEHIND = auto()
-    """Other jobs of its queue are ahead of it."""
-    REFUSED = auto()
+    BACKOFF = "backoff", "its pods did not run, it is retried in {retry_s} s"
+    BEHIND = "behind", "other jobs of queue {queue!r} are ahead of it"
+    REFUSED = "refused", "{detail}"
     """A plugin refuses it."""
 
 
@@ -47,23 +43,6 @@ PASSING: Final = NOT_ADMITTED | {
     PendingCause.BEHIND,
 }
 """Causes that end as other jobs end."""
-
-_WORDS: Final[Mapping[PendingCause, str]] = MappingProxyType(
-    {
-        PendingCause.NO_QUEUE: "queue {queue!r} does not exist",
-        PendingCause.QUEUE_CLOSED: "queue {queue!r} is closed",
-        PendingCause.NO_ROOM: "queue {queue!r} has no room",
-        PendingCause.SHARE_USED: "queue {queue!r} uses its share",
-        PendingCause.NOT_ADMITTED: "not admitted: queue {queue!r} has no room",
-        PendingCause.CLUSTER_FULL: (
-            "not admitted: running and admitted jobs fill the cluster"
-        ),
-        PendingCause.IMPOSSIBLE: "{detail}",
-        PendingCause.BACKOFF: "its pods did not run, it is retried in {retry_s} s",
-        PendingCause.BEHIND: "other jobs of queue {queue!r} are ahead of it",
-        PendingCause.REFUSED: "{detail}",
-    }
-)
 
 
 class Shortage(Struct, frozen=True):
@@ -129,7 +108,7 @@ class QueueReason(Struct, frozen=True):
         >>> QueueReason(PendingCause.NO_ROOM, "a", few).words
         "queue 'a' has no room: 96 of 128 chips used, job wants 64"
         """
-        said = _WORDS[self.cause].format(
+        said = self.cause.words.format(
             queue=self.queue, detail=self.detail, retry_s=self.retry_s
         )
         return said if self.shortage is None else f"{said}: {self.shortage.words}"

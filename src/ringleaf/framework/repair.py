@@ -19,11 +19,11 @@ from ringleaf.model.job import Job, Previous
 from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Hold, Purpose
 from ringleaf.model.placement import Placement
-from ringleaf.policies.faults import asks_first
+from ringleaf.policies.faults import requests_exit_first
 from ringleaf.policies.fit import eligible, has_request, request_of, takes_pods
 from ringleaf.policies.repair import kept_assignments
 
-UNFIT = frozenset({Cause.RELATION})
+NEVER_RETURN = frozenset({Cause.RELATION})
 """Causes after which no pod of the job goes back to the node, whatever it looks like.
 """
 
@@ -32,9 +32,9 @@ class DeletedPods:
     """The pods of one job that were deleted because of faults."""
 
     def __init__(self) -> None:
-        self.pods: set[int] = set()
+        self.not_back: set[int] = set()
         """Those that are not back yet."""
-        self.ever: set[int] = set()
+        self.deleted: set[int] = set()
         """All of them, also those that are back."""
         self.at: float | None = None
         """When the last of them were deleted."""
@@ -42,10 +42,10 @@ class DeletedPods:
         """Those that were deleted at once and are not back yet."""
         self.gone_at: float | None = None
         """When the last of them was gone."""
-        self.awaited: set[int] = set()
+        self.unschedulable_since: float | None = None
+        """Since when the successors of deleted pods find no place."""
+        self.end_unconfirmed: set[int] = set()
         """Those that hold nothing, until it is reported that they are gone."""
-        self.moved_for = ""
-        """The job that starts where they were, if they are moved and not faulty."""
 
 
 class HeldPlaces:
@@ -55,9 +55,9 @@ class HeldPlaces:
         self.owner = owner
         self.nodes: set[str] = set()
         """Where something is held."""
-        self.spare: dict[int, Placement] = {}
+        self.planned: dict[int, Placement] = {}
         """Where pods can go as far as is known: home, or elsewhere."""
-        self.moving: set[int] = set()
+        self.leaving: set[int] = set()
         """Pods that go elsewhere with others, though their places are healthy."""
 
 
@@ -70,20 +70,20 @@ class Repair:
         self.since = since
         self.scope = RestartScope.POD
         """How much of it is deleted."""
-        self.ailments: dict[int, PodFault] = {}
+        self.pod_faults: dict[int, PodFault] = {}
         """The pods that are or were faulty."""
         self.placements: dict[int, Placement] = {}
         """Where its pods were."""
         self.deletion = DeletedPods()
-        self.asked_at: float | None = None
+        self.exit_requested_at: float | None = None
         """When its processes were asked to end by themselves."""
-        self.stuck_at: float | None = None
-        """Since when pods that came back find no place."""
         self.rate_limited = False
         """Whether it waits for the eviction rate limit."""
         self.is_adopted = False
         """Whether another scheduler began it."""
         self.retries_used = 0
+        self.moved_for = ""
+        """The job that starts where it was, if it is moved and not faulty."""
         self.held = HeldPlaces(Hold(name, Purpose.REPAIR))
 
     @property
@@ -97,18 +97,18 @@ class Repair:
         found = cls(name, record.since, job)
         found.is_adopted = True
         found.scope = record.scope
-        found.ailments = {each.replica: each for each in record.ailments}
+        found.pod_faults = {each.replica: each for each in record.pod_faults}
         found.placements = {each.replica: each for each in record.placements}
-        found.deletion.pods = {*record.deleted}
-        found.deletion.ever = {*record.deleted}
+        found.deletion.not_back = {*record.deleted}
+        found.deletion.deleted = {*record.deleted}
         found.deletion.at = record.deleted_at
         if record.deleted and record.deleted_at is None:
             found.deletion.at = record.since  # sometime it was
-        found.stuck_at = record.stuck_at
+        found.deletion.unschedulable_since = record.stuck_at
         found.retries_used = record.retries_used
-        found.deletion.moved_for = record.moved_for
+        found.moved_for = record.moved_for
         if not record.deleted:
-            found.asked_at = record.since  # what else is there to remember
+            found.exit_requested_at = record.since  # what else is there to remember
         return found
 
     @property
@@ -117,70 +117,69 @@ class Repair:
         return Record(
             since=self.since,
             scope=self.scope,
-            ailments=tuple(self.ailments[n] for n in sorted(self.ailments)),
+            pod_faults=tuple(self.pod_faults[n] for n in sorted(self.pod_faults)),
             placements=tuple(self.placements[n] for n in sorted(self.placements)),
-            deleted=tuple(sorted(self.deletion.pods)),
+            deleted=tuple(sorted(self.deletion.not_back)),
             deleted_at=self.deletion.at,
-            stuck_at=self.stuck_at,
+            stuck_at=self.deletion.unschedulable_since,
             retries_used=self.retries_used,
             moved_for=self.moved_for,
         )
 
     @property
-    def moved_for(self) -> str:
-        """The job that starts where it was, if it is moved and not faulty."""
-        return self.deletion.moved_for
-
-    @property
-    def unfit(self) -> tuple[str, ...]:
+    def barred_nodes(self) -> tuple[str, ...]:
         """The nodes to which none of its pods goes back."""
-        ailments = self.ailments.values()
-        return tuple(sorted({a.node for a in ailments if a.cause in UNFIT and a.node}))
+        pod_faults = self.pod_faults.values()
+        return tuple(
+            sorted({a.node for a in pod_faults if a.cause in NEVER_RETURN and a.node})
+        )
 
     @property
     def previous(self) -> Previous:
         """Where its pods were, for the rules of repair."""
         placements = tuple(self.placements[n] for n in sorted(self.placements))
-        return Previous(placements, self.unfit, RestartScope.JOB)
+        return Previous(placements, self.barred_nodes, RestartScope.JOB)
 
     @property
     def causes(self) -> set[Cause]:
         """What is or was wrong."""
-        return {each.cause for each in self.ailments.values()}
+        return {each.cause for each in self.pod_faults.values()}
 
     @property
-    def was_asked(self) -> bool:
-        """Whether its processes were asked to end by themselves, by any scheduler.
+    def exit_requested(self) -> bool:
+        """Whether its processes were asked to exit by themselves, by any scheduler.
 
-        Of what another scheduler did it is known only what its job wants now.
+        Of a repair that another scheduler began, only the job's present policy tells.
         """
-        if self.asked_at is not None or not self.is_adopted or self.moved_for:
-            return self.asked_at is not None
-        return self.job is not None and asks_first(self.job.recovery, self.causes)
+        if self.exit_requested_at is not None or not self.is_adopted or self.moved_for:
+            return self.exit_requested_at is not None
+        return self.job is not None and requests_exit_first(
+            self.job.recovery, self.causes
+        )
 
-    def wanting(self, job_state: JobState | None) -> set[int]:
+    def missing_pods(self, job_state: JobState | None) -> set[int]:
         """The pods that were deleted and are neither back nor done."""
         if job_state is None:
-            return self.deletion.pods
+            return self.deletion.not_back
         back = job_state.placements.keys() - job_state.terminating
-        return self.deletion.pods - back - job_state.finished
+        return self.deletion.not_back - back - job_state.finished
 
-    def knows_more_than(self, job: Job) -> bool:
+    def has_pods_missing_in(self, job: Job) -> bool:
         """Whether pods of it are not in *job*: a job shrinks while its pods go."""
         if self.job is None:
             return False
-        return bool(self.deletion.pods & {*self.job.numbers} - {*job.numbers})
+        return bool(self.deletion.not_back & {*self.job.numbers} - {*job.numbers})
 
     def concerns(self, nodes: Collection[str]) -> bool:
         """Whether one of its faulty pods is or was on one of *nodes*."""
-        return any(each.node in nodes for each in self.ailments.values())
+        return any(each.node in nodes for each in self.pod_faults.values())
 
-    def hold(self, cluster: Cluster, job_state: JobState | None) -> None:
+    def hold_places(self, cluster: Cluster, job_state: JobState | None) -> None:
         """Hold the old places of deleted pods that are free and healthy.
 
         For other deleted pods, the planned spare place.
         """
-        wanting = self.wanting(job_state)
+        wanting = self.missing_pods(job_state)
         with Statement(cluster) as statement:
             statement.drop(self.held.owner)
             self.held.nodes = set()
@@ -192,16 +191,16 @@ class Repair:
     def _kinds(
         self, cluster: Cluster
     ) -> Iterator[tuple[NDArray[np.bool_], Demand, Collection[int]]]:
-        """The nodes that take its pods, what they ask and which they are."""
+        """For each role the eligible nodes, the demand, the numbers of its pods."""
         if self.job is None:
-            yield takes_pods(cluster), NOTHING, self.deletion.pods
+            yield takes_pods(cluster), NOTHING, self.deletion.not_back
             return
         if not has_request(self.job):
             return  # its pods came back with requests that no node can meet
         for role, own in self.job.role_ranks:
             takes = eligible(cluster, request_of(self.job, role))
             yield takes, role.demand, own
-        if others := self.deletion.pods.difference(self.job.numbers):
+        if others := self.deletion.not_back.difference(self.job.numbers):
             yield takes_pods(cluster), NOTHING, others
 
     def _hold(
@@ -213,9 +212,9 @@ class Repair:
         replicas: Iterable[int],
     ) -> None:
         """Like ``hold``, for pods that are alike, on nodes that take them."""
-        unfit = self.unfit
+        unfit = self.barred_nodes
         for replica in replicas:
-            for place in (self.placements.get(replica), self.held.spare.get(replica)):
+            for place in (self.placements.get(replica), self.held.planned.get(replica)):
                 if place is None or place.node in unfit:
                     continue
                 node = cluster.index.get(place.node)
@@ -225,23 +224,25 @@ class Repair:
                     continue
                 self.held.nodes.add(place.node)
                 statement.hold_placement(self.held.owner, place, demand)
-                if replica not in self.held.moving:
+                if replica not in self.held.leaving:
                     break
 
-    def returning(self, cluster: Cluster, job_state: JobState) -> tuple[Placement, ...]:
+    def reusable_places(
+        self, cluster: Cluster, job_state: JobState
+    ) -> tuple[Placement, ...]:
         """Where pods that a running job lacks were, if that is healthy and free."""
-        missing = {*job_state.missing} | job_state.terminating & self.deletion.pods
+        missing = {*job_state.missing} | job_state.terminating & self.deletion.not_back
         places = {n: self.placements[n] for n in missing & self.placements.keys()}
         if not places or not has_request(job_state.remaining):
             return ()
         before = tuple(places[n] for n in sorted(places))
-        past = Previous(before, self.unfit, RestartScope.JOB)
+        past = Previous(before, self.barred_nodes, RestartScope.JOB)
         kept = kept_assignments(cluster, replace(job_state.remaining, previous=past))
         return tuple(places[assignment.replica] for assignment in kept)
 
-    def excluded(self, job: Job) -> Job:
+    def avoiding_barred_nodes(self, job: Job) -> Job:
         """*job*, none of whose pods goes back to where one was separated from."""
-        unfit = self.unfit
+        unfit = self.barred_nodes
         if job.previous is not None or not unfit:
             return job
         return replace(job, previous=Previous((), unfit))
@@ -253,7 +254,7 @@ class Repair:
         there = {placement.replica for placement in held}
         return tuple(p for n, p in sorted(self.placements.items()) if n not in there)
 
-    def release_holds(self, cluster: Cluster) -> None:
+    def release_places(self, cluster: Cluster) -> None:
         """Hold nothing any more."""
         self.held.nodes = set()
         release_all(cluster, self.held.owner)

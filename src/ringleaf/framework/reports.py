@@ -16,12 +16,16 @@ class Reports:
 
     def __init__(self, state: SchedulerState, framework: Framework) -> None:
         self._state, self._framework = state, framework
-        self.out: list[Instruction] = []
+        self.instructions: list[Instruction] = []
         """What is to be done, in order."""
         self.unreported: dict[str, JobState] = {}
         """Pending jobs of which no reason was reported yet."""
         self.admitted: list[str] = []
         """Jobs that were admitted in this cycle."""
+
+    def emit(self, instruction: Instruction) -> None:
+        """Add *instruction* to what the engine returns."""
+        self.instructions.append(instruction)
 
     def report(
         self,
@@ -37,7 +41,7 @@ class Reports:
         if job_state.history.is_news(key or message):
             job_state.history.why = None
             waits = verdict is Verdict.WAITING
-            self.out.append(
+            self.emit(
                 Report(
                     job_state.job.name,
                     verdict,
@@ -51,7 +55,7 @@ class Reports:
     def report_pending(
         self, job_state: JobState, why: Waiting | QueueReason, *, behind: bool = False
     ) -> None:
-        """Report why a job is pending, if it is news; other figures are none."""
+        """Report why a job is pending, unless only figures have changed."""
         job = job_state.job
         if isinstance(why, QueueReason):
             why = self._or_impossible(job_state, why)
@@ -59,14 +63,14 @@ class Reports:
                 return
             begin = f"job {job.name!r} waits: needs {job.wanted}; "
             behind = behind or why.cause is PendingCause.CLUSTER_FULL
-            told, key = begin + why.words, begin + why.plain.words
-            self.report(job_state, Verdict.WAITING, told, behind=behind, key=key)
+            message, key = begin + why.words, begin + why.plain.words
+            self.report(job_state, Verdict.WAITING, message, behind=behind, key=key)
             job_state.history.why = why
             return
         found = replace(why, job=job)
         job_state.history.why = None
         if job_state.history.is_news(found.message):
-            self.out.append(
+            self.emit(
                 Report(
                     job.name,
                     Verdict.WAITING,

@@ -21,7 +21,7 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.mask import mask_of
 from ringleaf.model.owner import Hold, Purpose
 from ringleaf.model.placement import Placement
-from ringleaf.policies.counting import counted, some_of
+from ringleaf.policies.words import counted, some_of
 
 
 class _Look(NamedTuple):

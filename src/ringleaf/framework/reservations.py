@@ -183,7 +183,7 @@ class Reservations:
         for name in reservation.elsewhere:
             self._waiting_for.setdefault(name, {})[reservation] = None
         if reservation.aged:
-            job_state.promised = NONE_OF_THEM  # no job ends for it; it may still evict
+            job_state.pipelined = NONE_OF_THEM  # no job ends for it; it may still evict
         self.tried.add(reservation)  # not before something is freed
         reservation.hold(self._state.cluster)
 
@@ -209,7 +209,7 @@ class Reservations:
     def release(self, reservation: Reservation, outcome: Outcome) -> None:
         """Forget a reservation, and free what it held."""
         self.remove(reservation, outcome)
-        self._state.job_states[reservation.job.name].promised = NONE_OF_THEM
+        self._state.job_states[reservation.job.name].pipelined = NONE_OF_THEM
         release_all(self._state.cluster, reservation.owner)
 
     def capacity_freed(self, nodes: Collection[str] | None, job: str) -> None:

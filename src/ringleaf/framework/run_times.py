@@ -15,10 +15,11 @@ Where we differ: a quantile, with the number of jobs that it comes from.
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from ringleaf.model.job import Job
 from ringleaf.model.run_time import GRID, TOP, RunTime, Similarity, step_of
@@ -35,8 +36,8 @@ SERIES_BYTES: Final = 96
 """Bytes of a series besides its running times and what the jobs share, about."""
 
 
-class RunSeries(Struct, frozen=True):
-    """The last running times of similar jobs.
+class RunSeries(Struct, frozen=True, cache_hash=True):
+    """The last running times of similar jobs; without them, what the jobs share.
 
     Args:
         by: What the jobs share.
@@ -55,17 +56,9 @@ class RunSeries(Struct, frozen=True):
     chips: int = 0
     steps: tuple[int, ...] = ()
 
-
-class _Key(NamedTuple):
-    by: Similarity
-    queue: str
-    user: str = ""
-    name: str = ""
-    chips: int = 0
-
     @property
     def size(self) -> int:
-        """About how many bytes it keeps with its running times, as JSON too."""
+        """About how many bytes it takes with its running times, as JSON too."""
         texts = sum(len(encode(text)) for text in (self.queue, self.user, self.name))
         return SERIES_BYTES + MOST_RUNS + texts
 
@@ -81,7 +74,7 @@ class _Share:
     def __init__(self, number: int) -> None:
         self.number = number
         """Its place in the order in which owners came."""
-        self.keys: dict[_Key, None] = {}
+        self.keys: dict[RunSeries, None] = {}
         """The one that was added to least lately first."""
         self.size = 0
 
@@ -102,17 +95,17 @@ def chips_in_all(job: Job) -> int:
     return held + (job.origin.done_chips or job.chips * len(job.finished))
 
 
-def _keys_of(job: Job) -> Iterator[_Key]:
+def _keys_of(job: Job) -> Iterator[RunSeries]:
     """What jobs may share with *job*, the closest first; what is not known is not."""
     chips, user, name = chips_in_all(job), job.origin.user, job.origin.name
     if not chips:
         return
     if name:
-        yield _Key(Similarity.NAME, job.queue, user, name, chips)
+        yield RunSeries(Similarity.NAME, job.queue, user, name, chips)
     if user:
-        yield _Key(Similarity.USER_CHIPS, job.queue, user, chips=chips)
-        yield _Key(Similarity.USER, job.queue, user)
-    yield _Key(Similarity.CHIPS, job.queue, chips=chips)
+        yield RunSeries(Similarity.USER_CHIPS, job.queue, user, chips=chips)
+        yield RunSeries(Similarity.USER, job.queue, user)
+    yield RunSeries(Similarity.CHIPS, job.queue, chips=chips)
 
 
 def prediction_words(job: Job, ran_s: float) -> str:
@@ -164,7 +157,7 @@ class RunTimes:
 
     def __init__(self, size: int = MOST_BYTES) -> None:
         self._most_size = size
-        self._series: dict[_Key, bytes] = {}
+        self._series: dict[RunSeries, bytes] = {}
         self._shares: dict[tuple[str, str], _Share] = {}
         self._largest: list[tuple[int, int, tuple[str, str]]] = []
         """Sizes of shares as a heap, the largest first; most are of the past."""
@@ -216,18 +209,18 @@ class RunTimes:
     def series(self) -> tuple[RunSeries, ...]:
         """All series, the one that was added to least lately first."""
         return tuple(
-            RunSeries(*key, steps=tuple(steps)) for key, steps in self._series.items()
+            replace(key, steps=tuple(steps)) for key, steps in self._series.items()
         )
 
     def restore(self, series: Iterable[RunSeries]) -> None:
         """Take over *series* that were written down, where they know more jobs."""
         for each in series:
-            key = _Key(each.by, each.queue, each.user, each.name, each.chips)
+            key = replace(each, steps=())
             steps = [step for step in each.steps if 0 <= step <= TOP][-MOST_RUNS:]
             if len(steps) > len(self._series.get(key, b"")):
                 self._put(key, bytes(steps))
 
-    def _put(self, key: _Key, steps: bytes) -> None:
+    def _put(self, key: RunSeries, steps: bytes) -> None:
         """Keep *steps*, and forget the oldest series of the largest share."""
         share = self._shares.get(key.owner)
         if share is None:
@@ -240,14 +233,14 @@ class RunTimes:
         while self.size > self._most_size:
             self._forget(next(iter(self._largest_share.keys)))
 
-    def _forget(self, key: _Key) -> None:
+    def _forget(self, key: RunSeries) -> None:
         keys = self._shares[key.owner].keys
         del self._series[key], keys[key]
         self._resize(key, -key.size)
         if not keys:
             del self._shares[key.owner]
 
-    def _resize(self, key: _Key, by: int) -> None:
+    def _resize(self, key: RunSeries, by: int) -> None:
         share = self._shares[key.owner]
         share.size += by
         self.size += by

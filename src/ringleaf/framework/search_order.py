@@ -38,7 +38,7 @@ class SearchOrder:
     def _entry(self, job_class: EquivalenceClass) -> _Entry:
         self._number += 1
         self._in[job_class] = self._number
-        return job_class.front[0], self._number, job_class
+        return job_class.first_key, self._number, job_class
 
     def pop(self) -> EquivalenceClass | None:
         """The class whose first job is next; None when none is left."""
@@ -57,11 +57,11 @@ class SearchOrder:
         while heap:
             key, number, job_class = heap[0]
             is_valid = self._in.get(job_class) == number
-            if is_valid and job_class and job_class.front[0] == key:
+            if is_valid and job_class and job_class.first_key == key:
                 return job_class
             heappop(heap)
             if is_valid and job_class:
-                heappush(heap, (job_class.front[0], number, job_class))
+                heappush(heap, (job_class.first_key, number, job_class))
             elif is_valid:
                 del self._in[job_class]
         return None
@@ -82,4 +82,4 @@ class SearchOrder:
     def first_keys(self) -> dict[str, JobKey]:
         """The job order key of the job that is next in each queue."""
         firsts = {queue: self._first(queue) for queue in self._heaps}
-        return {queue: first.front[0] for queue, first in firsts.items() if first}
+        return {queue: first.first_key for queue, first in firsts.items() if first}

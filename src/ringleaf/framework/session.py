@@ -12,7 +12,7 @@ from ringleaf.framework.node_ranking import NodeRanking, Score, best_by_scan
 from ringleaf.framework.placement_attempt import (
     PlacementAttempt,
     as_running,
-    one_by_one,
+    is_placed_pod_by_pod,
     roles_with_chips,
 )
 from ringleaf.framework.statement import Statement
@@ -25,7 +25,6 @@ from ringleaf.model.job_labels import Network
 from ringleaf.model.neighbours import neighbours_of
 from ringleaf.model.placement import Placement
 from ringleaf.model.settings import Settings
-from ringleaf.policies.emptied import EmptyCluster, Impossible
 from ringleaf.policies.fit import (
     NOT_EXCLUDED,
     Excluded,
@@ -49,7 +48,12 @@ from ringleaf.policies.repair import (
     scopes_of,
 )
 from ringleaf.policies.repair_leaves import repaired_under_leaves
-from ringleaf.policies.room import is_varied, lacks_room_for_roles
+from ringleaf.policies.room import (
+    EmptyCluster,
+    Impossible,
+    is_varied,
+    lacks_room_for_roles,
+)
 from ringleaf.policies.superpods import best_in_superpods
 from ringleaf.policies.validation import is_legal, validate, warnings_of
 
@@ -65,7 +69,7 @@ NodeFilter = Callable[[Job, Role], Flags | None]
 
 
 class Session:
-    """Decides jobs one after the other; each sees what the earlier ones took.
+    """Places jobs one after the other; unlike Volcano's, it outlives cycles.
 
     Args:
         cluster: Where they are placed.
@@ -78,7 +82,7 @@ class Session:
 
     """
 
-    attempts: ClassVar[type[PlacementAttempt]] = PlacementAttempt
+    attempt_class: ClassVar[type[PlacementAttempt]] = PlacementAttempt
     """How pods are placed; baselines have another kind."""
 
     def __init__(
@@ -88,17 +92,14 @@ class Session:
         *,
         scorer: Scorer | None = None,
         node_filter: NodeFilter | None = None,
-        per_role: bool = False,
+        filter_once_per_role: bool = False,
         sum_scores: bool = False,
     ) -> None:
         self.cluster = cluster
         self.settings = settings or Settings()
-        self._scorer, self._node_filter, self.sums_scores = (
-            scorer,
-            node_filter,
-            sum_scores,
-        )
-        self._per_role = per_role or node_filter is None
+        self._scorer, self._node_filter = scorer, node_filter
+        self.sums_scores = sum_scores
+        self._filters_once_per_role = filter_once_per_role or node_filter is None
         self._rankings: dict[Request, NodeRanking] = {}
         self._node_table_version = cluster.node_table.version
         self._empty = EmptyCluster(cluster, self.settings)
@@ -142,7 +143,7 @@ class Session:
         """Place a valid job, scope by scope."""
         for scope in scopes_of(job):
             with Statement(self.cluster) as statement:
-                placements = self.placing(job, scope, limit).place(statement)
+                placements = self.attempt(job, scope, limit).place(statement)
                 if placements is not None:
                     statement.commit()
             if placements is not None:
@@ -150,7 +151,7 @@ class Session:
                 return Placed(job, tuple(placements), warnings)
         return None
 
-    def placing(
+    def attempt(
         self,
         job: Job,
         scope: RestartScope,
@@ -159,7 +160,7 @@ class Session:
         running: bool = False,
     ) -> PlacementAttempt:
         """One attempt to place *job*."""
-        return self.attempts(self, job, scope, limit, running=running)
+        return self.attempt_class(self, job, scope, limit, running=running)
 
     def explain_pending(
         self, job: Job, *, hints: bool = True, runs: bool = False
@@ -193,7 +194,7 @@ class Session:
             return ()
         running = as_running(job, held, lost)
         with Statement(self.cluster) as statement:
-            placing = self.placing(running, RestartScope.POD, limit, running=True)
+            placing = self.attempt(running, RestartScope.POD, limit, running=True)
             placements = placing.place(statement)
             statement.commit()
         return tuple(placements or ())
@@ -208,7 +209,7 @@ class Session:
         """Whether *job*, placed anew, would be placed now."""
         if job.roles or self._node_filter is not None:
             return self.would_place(job, RestartScope.JOB)
-        if one_by_one(job):
+        if is_placed_pod_by_pod(job):
             return not self.lacks_room(job)
         replicas = job.ranks[: job.min_chip_pods]
         return (
@@ -231,7 +232,7 @@ class Session:
         """Whether *job* would be placed now, at any scope or at *scope*."""
         for each in scopes_of(job) if scope is None else (scope,):
             with Statement(self.cluster) as statement:
-                if self.placing(job, each).place(statement) is not None:
+                if self.attempt(job, each).place(statement) is not None:
                     return True
         return False
 
@@ -246,7 +247,7 @@ class Session:
         all back.
         """
         if runs:
-            yield self.placing(
+            yield self.attempt(
                 job, RestartScope.POD, running=True
             ).running_assignments()
             return
@@ -255,8 +256,8 @@ class Session:
             kept = []
             if job.previous is not None and job.previous.scope is RestartScope.POD:
                 kept = kept_assignments(self.cluster, job)
-            if one_by_one(job):
-                placing = self.placing(job, RestartScope.POD)
+            if is_placed_pod_by_pod(job):
+                placing = self.attempt(job, RestartScope.POD)
                 for assignment in kept:
                     placing.take(statement, assignment)
             yield kept
@@ -303,7 +304,7 @@ class Session:
             return None
         pods = job.replicas if pods is None else pods
         if ranking is not None and one_pod_a_node(request) and pods > 1:
-            places = ranking.places()
+            places = ranking.best_nodes_per_leaf()
             if places.sum() >= pods:
                 return tightest_leaf(places[:-1], pods)
         return leaf_for(self.cluster, request, pods, self.excluded(job))
@@ -314,11 +315,11 @@ class Session:
         None where every one of them is to look for its ``best``.
         """
         if (
-            not self._per_role
+            not self._filters_once_per_role
             or job.previous is not None
             or role.demand.heeds_pods
             or request.network is Network.SUPERPODS
-            or self._scans(job, role, request)
+            or self._prefers_scan(job, role, request)
             or self.excluded_by_plugins(job, [role])
         ):
             return None
@@ -332,17 +333,18 @@ class Session:
         if request.network is Network.SUPERPODS:
             reserve = self.settings.reserve_nodes
             return best_in_superpods(cluster, request, reserve, excluded)
-        if excluded or self._scans(job, role, request):
+        if excluded or self._prefers_scan(job, role, request):
             score, summed = self.score(job, role), self.sums_scores
             return best_by_scan(
                 cluster, request, excluded, score, summed=summed, leaf=leaf
             )
         return self._ranking_of(job, role, request).best(leaf)
 
-    def _scans(self, job: Job, role: Role, request: Request) -> bool:
+    def _prefers_scan(self, job: Job, role: Role, request: Request) -> bool:
         """Whether each pod of *role* looks at all nodes, instead of at their order.
 
-        Few pods ask like it, or it minds others: one that comes changes many scores.
+        So it is if few pods have the same request, or if scores depend on other pods:
+        then one pod that starts changes the scores of many nodes.
         """
         rare = bool(job.roles) and is_varied(job) and request not in self._rankings
         if rare or self._scorer is None:
@@ -393,6 +395,6 @@ class Session:
         self, statement: Statement, job: Job, *, runs: bool = False
     ) -> tuple[Role | None, int]:
         """Place what can be of a waiting *job*: the role that is short, pods placed."""
-        placing = self.placing(job, scopes_of(job)[-1], running=runs)
+        placing = self.attempt(job, scopes_of(job)[-1], running=runs)
         placing.place(statement)
-        return placing.short, len(self.cluster.holdings.get(job.name, ()))
+        return placing.short_role, len(self.cluster.holdings.get(job.name, ()))

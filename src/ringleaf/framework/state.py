@@ -1,4 +1,4 @@
-"""What plugins may look at: the cluster, the queues, how every job stands, the time.
+"""The scheduler's state: the cluster, the queues, every job, the time.
 
 It also keeps ``QueueUsage``: what each queue uses, and what its jobs request. The
 cluster tells it of every pod that comes and goes, also of those that are tried and
@@ -38,20 +38,20 @@ class QueueUsage:
         """What all pods ask that have not ended, running ones among them."""
         self.jobs: dict[str, JobState] = {}
         """Its jobs, in the order of arrival."""
-        self.unsettled: dict[str, JobState] = {}
+        self.dirty: dict[str, JobState] = {}
         """Jobs to count anew when ``inqueue`` or ``elastic`` is next asked for.
 
         Their pods come and go in trials, and neither is asked for in between.
         """
         self._inqueue: dict[str, int] = {}
         self._elastic: dict[str, int] = {}
-        self._owed: dict[str, Amounts] = {}
-        self._spare: dict[str, Amounts] = {}
+        self._inqueue_of_job: dict[str, Amounts] = {}
+        self._elastic_of_job: dict[str, Amounts] = {}
 
     @property
     def inqueue(self) -> dict[str, int]:
         """What admitted jobs still need before they can start."""
-        if self.unsettled:
+        if self.dirty:
             self._settle()
         return self._inqueue
 
@@ -62,38 +62,38 @@ class QueueUsage:
     @property
     def elastic(self) -> dict[str, int]:
         """What running jobs use beyond what they need to go on."""
-        if self.unsettled:
+        if self.dirty:
             self._settle()
         return self._elastic
 
     def _settle(self) -> None:
         """Count anew what jobs add to ``inqueue`` and ``elastic``."""
-        for job_state in self.unsettled.values():
+        for job_state in self.dirty.values():
             self._settle_job(job_state)
-        self.unsettled = {}
+        self.dirty = {}
 
     def _settle_job(self, job_state: JobState) -> None:
         name, least = job_state.job.name, job_state.facts.min_resources
         used = job_state.allocated
-        if name in self._owed or name in self._spare:
+        if name in self._inqueue_of_job or name in self._elastic_of_job:
             self._drop(name)
         if job_state.phase is Phase.INQUEUE:
             owed = {r: max(0, n - used.get(r, 0)) for r, n in least.items()}
-            self._owed[name] = owed
+            self._inqueue_of_job[name] = owed
             add(self._inqueue, owed)
-        if used and job_state.facts.min_pods < job_state.facts.n_pods:
+        if used and job_state.facts.effective_min < job_state.facts.n_pods:
             spare = {r: max(0, n - least.get(r, 0)) for r, n in used.items()}
-            self._spare[name] = spare
+            self._elastic_of_job[name] = spare
             add(self._elastic, spare)
 
     def _drop(self, name: str) -> None:
-        take(self._inqueue, self._owed.pop(name, NONE))
-        take(self._elastic, self._spare.pop(name, NONE))
+        take(self._inqueue, self._inqueue_of_job.pop(name, NONE))
+        take(self._elastic, self._elastic_of_job.pop(name, NONE))
 
-    def owed_to(self, counts: Callable[[str], bool]) -> dict[str, int]:
+    def inqueue_of(self, counts: Callable[[str], bool]) -> dict[str, int]:
         """What of ``inqueue`` some of its jobs need."""
         found: dict[str, int] = {}
-        for name, owed in self._owed.items():
+        for name, owed in self._inqueue_of_job.items():
             if counts(name):
                 add(found, owed)
         return found
@@ -102,7 +102,7 @@ class QueueUsage:
         """A job of the queue is gone."""
         name = job_state.job.name
         del self.jobs[name]
-        self.unsettled.pop(name, None)
+        self.dirty.pop(name, None)
         self._drop(name)
 
 
@@ -116,7 +116,7 @@ class SchedulerState:
         self.queues = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
         self.queues |= {queue.name: queue for queue in queues}
         self.job_states: dict[str, JobState] = {}
-        self.accounts: defaultdict[str, QueueUsage] = defaultdict(QueueUsage)
+        self.queue_usage: defaultdict[str, QueueUsage] = defaultdict(QueueUsage)
         """The account of each queue, opened when it is first asked for."""
         self.now = 0.0
         self.version = 0
@@ -127,29 +127,29 @@ class SchedulerState:
         self.unnamed: int | None = None
         """The limit of a resource that no node lists: 0, or None for unlimited."""
         self.cluster = cluster
-        self.watch(cluster)
+        self.use_cluster(cluster)
 
-    def watch(self, cluster: Cluster) -> None:
+    def use_cluster(self, cluster: Cluster) -> None:
         """Look at *cluster* from now on; its pods must be those of before."""
         self.cluster = cluster
         cluster.watchers.append(self._on_pod)
         self._recount()
-        self.count()
+        self.recount_totals()
 
     def _recount(self) -> None:
         """Count anew what pods use; a node may be another product than it was."""
-        for account in self.accounts.values():
+        for account in self.queue_usage.values():
             account.allocated = {}
         for name, job_state in self.job_states.items():
             job_state.allocated = {}
             for holding in self.cluster.holdings.get(name, ()):
                 if holding.replica not in job_state.terminating:
                     add(job_state.allocated, amounts_of(self.cluster, holding))
-            account = self.accounts[job_state.job.queue]
+            account = self.queue_usage[job_state.job.queue]
             add(account.allocated, job_state.allocated)
-            account.unsettled[name] = job_state
+            account.dirty[name] = job_state
 
-    def count(self) -> None:
+    def recount_totals(self) -> None:
         """Count anew what all nodes have."""
         self.total = total_of(self.cluster)
         lists_all = (
@@ -157,30 +157,34 @@ class SchedulerState:
             and not self.cluster.node_table.resources.unnamed.any()
         )
         self.unnamed = 0 if lists_all else None
-        self.version += 1
-        self.demand_version += 1
+        self._note_demand()
 
     def put_queue(self, queue: Queue) -> None:
         """A queue is new or changed."""
         self.queues[queue.name] = queue
-        self.version += 1
-        self.demand_version += 1
+        self._note_demand()
 
     def remove_queue(self, queue: str) -> None:
         """A queue is no longer there."""
         self.queues.pop(queue, None)
         self._close_account(queue)
+        self._note_demand()
+
+    def _note_demand(self) -> None:
+        """What all jobs ask has changed, or queues or nodes have."""
         self.version += 1
         self.demand_version += 1
 
     @contextmanager
-    def promises(self, counts: Callable[[str], bool]) -> Iterator[dict[str, int]]:
+    def counting_inqueue_of(
+        self, counts: Callable[[str], bool]
+    ) -> Iterator[dict[str, int]]:
         """As if only some of the admitted jobs waited; what they need together."""
-        accounts = self.accounts.values()
-        kept = [(each, each.inqueue) for each in accounts if each.inqueue]
+        queue_usage = self.queue_usage.values()
+        kept = [(each, each.inqueue) for each in queue_usage if each.inqueue]
         total: dict[str, int] = {}
         for account, _inqueue in kept:
-            account.inqueue = account.owed_to(counts)
+            account.inqueue = account.inqueue_of(counts)
             add(total, account.inqueue)
         try:
             yield total
@@ -192,19 +196,18 @@ class SchedulerState:
         """A job arrives."""
         job = job_state.job
         self.job_states[job.name] = job_state
-        account = self.accounts[job.queue]
+        account = self.queue_usage[job.queue]
         account.jobs[job.name] = job_state
         add(account.requested, job_state.facts.total)
         if job_state.allocated or job_state.phase is Phase.INQUEUE:
             add(account.allocated, job_state.allocated)
-            account.unsettled[job.name] = job_state
-        self.version += 1
-        self.demand_version += 1
+            account.dirty[job.name] = job_state
+        self._note_demand()
 
     def enter_running(self, job_state: JobState) -> None:
         """A job arrives whose pods hold something already.
 
-        The cluster has told of those pods before, when the job was not known.
+        The cluster has notified of those pods before, when the job was not known.
         """
         holdings = self.cluster.holdings[job_state.job.name]
         amounts = [amounts_of(self.cluster, holding) for holding in holdings]
@@ -226,42 +229,40 @@ class SchedulerState:
         """A job is gone, with what it asked and used."""
         job = job_state.job
         del self.job_states[job.name]
-        account = self.accounts[job.queue]
+        account = self.queue_usage[job.queue]
         account.forget(job_state)
         take(account.requested, job_state.facts.total)
         take(account.allocated, job_state.allocated)
         self._close_account(job.queue)
-        self.version += 1
-        self.demand_version += 1
+        self._note_demand()
 
     def _close_account(self, queue: str) -> None:
         """Drop the account of a queue that does not exist and has no jobs.
 
         Jobs may name any queue, so the accounts of such queues go with the jobs.
         """
-        account = self.accounts.get(queue)
+        account = self.queue_usage.get(queue)
         if account is not None and not account.jobs and queue not in self.queues:
-            del self.accounts[queue]
+            del self.queue_usage[queue]
 
-    def move(self, job_state: JobState, phase: Phase) -> None:
+    def set_phase(self, job_state: JobState, phase: Phase) -> None:
         """A job comes to *phase*."""
         job_state.phase = phase
         job = job_state.job
-        self.accounts[job.queue].unsettled[job.name] = job_state
+        self.queue_usage[job.queue].dirty[job.name] = job_state
         self.version += 1
 
-    def finish(self, job_state: JobState, replicas: Iterable[int]) -> bool:
+    def mark_succeeded(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods ended well; they ask for nothing any more. Whether that is news."""
         before = len(job_state.finished)
         asked = job_state.finish(replicas)
-        account = self.accounts[job_state.job.queue]
+        account = self.queue_usage[job_state.job.queue]
         take(account.requested, asked)
-        account.unsettled[job_state.job.name] = job_state
-        self.version += 1
-        self.demand_version += 1
+        account.dirty[job_state.job.name] = job_state
+        self._note_demand()
         return len(job_state.finished) > before
 
-    def end(self, job_state: JobState, replicas: Iterable[int]) -> bool:
+    def mark_terminating(self, job_state: JobState, replicas: Iterable[int]) -> bool:
         """Pods are asked to end: they hold what they hold, and no longer count.
 
         Whether that is news of any of them.
@@ -279,11 +280,11 @@ class SchedulerState:
         if job_state is None or holding.replica in job_state.terminating:
             return
         amounts, own = amounts_of(self.cluster, holding), job_state.allocated
-        account = self.accounts[job_state.job.queue]
+        account = self.queue_usage[job_state.job.queue]
         for name, amount in amounts.items():
             own[name] = own.get(name, 0) + by * amount
             account.allocated[name] = account.allocated.get(name, 0) + by * amount
-        account.unsettled[job_state.job.name] = job_state
+        account.dirty[job_state.job.name] = job_state
         self.version += 1
         for handler in self.handlers:
             handler(job_state, holding, amounts, by)

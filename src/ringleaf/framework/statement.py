@@ -71,16 +71,10 @@ class Statement:
         """
         cluster = self._cluster
         taken = cluster.taken.item(node)
-        if demand.resources:
-            cluster.node_table.resources.use(node, demand, 1)
-        cluster.take(node, taken | chips)
         holding = Holding(node, chips, replica, mark, demand, charged)
         cluster.holdings.setdefault(owner, []).append(holding)
-        if cluster.leaves:
-            cluster.uplinks.count(owner, cluster.leaf.item(node), chips, mark, 1)
-        self._undo.append(lambda: self._unhold(owner, node, taken))
-        for watcher in cluster.watchers:
-            watcher(owner, holding, 1)
+        self._undo.append(lambda: self._unhold(owner, taken))
+        self._move(owner, holding, 1, taken | chips)
 
     def hold_placement(
         self,
@@ -109,7 +103,6 @@ class Statement:
         for owner, holding in held:
             nodes_of.setdefault(holding.demand, []).append(holding.node)
             cluster.holdings.setdefault(owner, []).append(holding)
-            self._count(owner, holding, 1)
         for demand, nodes in nodes_of.items():
             cluster.node_table.resources.use_many(np.array(nodes, np.intp), demand)
         cluster.take_many([h.node for _job, h in held], [h.chips for _job, h in held])
@@ -118,22 +111,16 @@ class Statement:
             self._tell(owner, holding, 1)
 
     def _unhold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
-        holdings = self._cluster.holdings
         for owner, holding in reversed(held):
-            holdings[owner].pop()
-            if not holdings[owner]:
-                del holdings[owner]
-            self._go(owner, holding)
+            self._unhold(owner, self._cluster.taken.item(holding.node) & ~holding.chips)
 
-    def _unhold(self, owner: Owner, node: int, taken: int) -> None:
-        cluster, holdings = self._cluster, self._cluster.holdings
+    def _unhold(self, owner: Owner, taken: int) -> None:
+        """*owner* loses its last holding; pods hold *taken* chips of the node then."""
+        holdings = self._cluster.holdings
         holding = holdings[owner].pop()
         if not holdings[owner]:
             del holdings[owner]
-        cluster.node_table.resources.use(node, holding.demand, -1)
-        cluster.take(node, taken)
-        self._count(owner, holding, -1)
-        self._tell(owner, holding, -1)
+        self._move(owner, holding, -1, taken)
 
     def relabel(self, owner: Owner, demands: Mapping[int, Demand]) -> bool:
         """Pods of *owner* have other labels; whether any has.
@@ -153,75 +140,65 @@ class Statement:
     ) -> None:
         for one, other in zip(before, after, strict=True):
             if one != other:
-                self._go(owner, one)
-                self._come(owner, other)
+                self._move(owner, one, -1)
+                self._move(owner, other, 1)
         self._cluster.holdings[owner] = after
 
     def release(self, owner: Owner) -> None:
         """*owner* is gone; its chips are free again."""
-        cluster = self._cluster
-        holdings = cluster.holdings.pop(owner)
-        for holding in holdings:
-            self._go(owner, holding)
-        self._undo.append(lambda: self._unrelease(owner, holdings))
+        before = self._cluster.holdings.pop(owner)
+        self._remove(owner, before, before)
 
     def drop(self, owner: Owner) -> None:
         """Release what *owner* holds, if it holds anything."""
         if owner in self._cluster.holdings:
             self.release(owner)
 
-    def _unrelease(self, owner: Owner, holdings: list[Holding]) -> None:
-        for holding in holdings:
-            self._come(owner, holding)
-        self._cluster.holdings[owner] = holdings
-
     def release_pods(self, owner: Owner, replicas: Collection[int]) -> None:
         """Some pods of *owner* are gone; what they held is free again."""
-        cluster = self._cluster
-        before = cluster.holdings[owner]
+        holdings = self._cluster.holdings
+        before = holdings[owner]
         gone = [holding for holding in before if holding.replica in replicas]
         if len(gone) == len(before):
-            self.release(owner)
-            return
-        left = [holding for holding in before if holding.replica not in replicas]
-        cluster.holdings[owner] = left
-        for holding in gone:
-            self._go(owner, holding)
-        self._undo.append(lambda: self._unrelease_pods(owner, before, gone))
+            del holdings[owner]
+        else:
+            holdings[owner] = [h for h in before if h.replica not in replicas]
+        self._remove(owner, gone, before)
 
-    def _unrelease_pods(
-        self, owner: Owner, before: list[Holding], gone: Iterable[Holding]
+    def _remove(
+        self, owner: Owner, gone: Iterable[Holding], before: list[Holding]
     ) -> None:
+        """The pods *gone* hold nothing any more, of those *before*."""
         for holding in gone:
-            self._come(owner, holding)
-        self._cluster.holdings[owner] = before
+            self._move(owner, holding, -1)
 
-    def _go(self, owner: Owner, holding: Holding) -> None:
-        """One pod goes."""
+        def restore() -> None:
+            for holding in gone:
+                self._move(owner, holding, 1)
+            self._cluster.holdings[owner] = before
+
+        self._undo.append(restore)
+
+    def _move(
+        self, owner: Owner, holding: Holding, by: int, taken: int | None = None
+    ) -> None:
+        """A pod comes (``by`` 1) or goes; pods hold *taken* chips of its node then."""
         cluster, node = self._cluster, holding.node
-        cluster.node_table.resources.use(node, holding.demand, -1)
-        cluster.take(node, cluster.taken.item(node) & ~holding.chips)
-        self._count(owner, holding, -1)
-        self._tell(owner, holding, -1)
+        if holding.demand.resources:
+            cluster.node_table.resources.use(node, holding.demand, by)
+        if taken is None:
+            held = cluster.taken.item(node)
+            taken = held | holding.chips if by > 0 else held & ~holding.chips
+        cluster.take(node, taken)
+        self._tell(owner, holding, by)
 
-    def _come(self, owner: Owner, holding: Holding) -> None:
-        """One pod that went comes back."""
-        cluster, node = self._cluster, holding.node
-        cluster.node_table.resources.use(node, holding.demand, 1)
-        cluster.take(node, cluster.taken.item(node) | holding.chips)
-        self._count(owner, holding, 1)
-        self._tell(owner, holding, 1)
-
-    def _count(self, owner: Owner, holding: Holding, by: int) -> None:
-        """A pod comes to its leaf (``by`` 1), or goes (``by`` -1)."""
+    def _tell(self, owner: Owner, holding: Holding, by: int) -> None:
+        """A pod came (``by`` 1) or went: count it under its leaf, and tell watchers."""
         cluster = self._cluster
         if cluster.leaves:
             leaf = cluster.leaf.item(holding.node)
             cluster.uplinks.count(owner, leaf, holding.chips, holding.mark, by)
-
-    def _tell(self, owner: Owner, holding: Holding, by: int) -> None:
-        """A pod came (``by`` 1) or went (``by`` -1)."""
-        for watcher in self._cluster.watchers:
+        for watcher in cluster.watchers:
             watcher(owner, holding, by)
 
     def commit(self) -> None:

@@ -30,9 +30,7 @@ from ringleaf.framework.plugin import (
     Victim,
     Vote,
     defines,
-    judges_by_rank,
-    judges_per_job,
-    judges_per_role,
+    judges,
 )
 from ringleaf.framework.state import Handler, SchedulerState
 from ringleaf.model.amounts import Amounts
@@ -107,7 +105,9 @@ class Votes:
         their tier: a queue within its share loses nothing to another.
         """
         filters = (type(each) for each in voters("Predicate"))
-        self.filters_roles = all(judges_per_role(k, "Predicate") for k in filters)
+        self.filters_once_per_role = all(
+            judges(k, "per_role", "Predicate") for k in filters
+        )
         """Whether every plugin filters nodes for all pods of a role at once."""
         self._view = view
         listeners = map(_Listener, self.plugins.values())
@@ -314,17 +314,17 @@ class Ballot:
         ]
         *self._tiers, self._sharers = votes
         self._per_job = [
-            all(judges_per_job(type(each), vote) for each in tier) for tier in asked
+            all(judges(type(each), "per_job", vote) for each in tier) for tier in asked
         ]
         self._by_rank = [
-            all(judges_by_rank(type(each), vote) for each in tier) for tier in asked
+            all(judges(type(each), "by_rank", vote) for each in tier) for tier in asked
         ]
         self.per_job = all(self._per_job)
         """Whether every plugin judges each job by itself."""
         self._still = [
             each.still_reclaimable
             for each in asked[-1]
-            if not judges_per_job(type(each), vote)
+            if not judges(type(each), "per_job", vote)
         ]
 
     def __call__(self, evictor: JobState, victims: Sequence[Victim]) -> list[Victim]:

@@ -7,11 +7,10 @@ are opened whose jobs may do better now.
 
 from collections.abc import Collection, Iterable
 
-from ringleaf.framework.budget import VictimSearchState
+from ringleaf.framework.budget import MovedLately, VictimSearchState
 from ringleaf.framework.changes import Change, Changes
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.moved import MovedLately
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.reservations import Reservations
 from ringleaf.model.job import Job
@@ -29,16 +28,20 @@ class Wakeups:
         reservations: Reservations,
         victim_search: VictimSearchState,
     ) -> None:
-        self._framework, self._changes = framework, changes
+        self._framework, self.changes = framework, changes
         self._pending, self._reservations = pending, reservations
         self._lists = pending.lists
         self._victim_search = victim_search
-        self._asks_more: set[str] = set()
+        self._requested_more: set[str] = set()
         """Queues in which more is requested than in the last cycle."""
         self.moved = MovedLately(changes)
         """The moves of the last hour, and when to look for others."""
-        self._asked_at = 0
-        """The changes after which queues were last asked for jobs."""
+        self._retried_at = 0
+        """How many changes had happened when queues were last retried."""
+
+    def note(self, *changes: Change) -> None:
+        """These changes happen now."""
+        self.changes.note(*changes)
 
     def capacity_freed(
         self,
@@ -47,25 +50,25 @@ class Wakeups:
         job: str = "",
     ) -> None:
         """Something is free that was not, on *nodes* or anywhere; *job* held it."""
-        self._changes.note(Change.CAPACITY_FREED)
+        self.changes.note(Change.CAPACITY_FREED)
         listed = list(products)
-        self._pending.waiting.capacity_freed(listed)
+        self._pending.admitted.capacity_freed(listed)
         self._pending.best_effort.capacity_freed(listed)
         self._reservations.capacity_freed(nodes, job)
 
     def pods_started(self) -> None:
         """Pods are there that were not: wake jobs with pod affinity."""
         for pending_queue in self._lists:
-            if pending_queue.affinity_unmet:
+            if pending_queue.awaiting_pods:
                 pending_queue.pods_started()
-                self._changes.note(Change.USAGE_CHANGED)
-        self._changes.note(Change.PODS_STARTED)
+                self.changes.note(Change.USAGE_CHANGED)
+        self.changes.note(Change.PODS_STARTED)
 
-    def pods_found(self, job: Job) -> None:
-        """Pods of *job* are where no other job could start; some may evict them.
+    def victims_appeared(self, job: Job) -> None:
+        """Pods of *job* run where no pending job could start; jobs may evict them.
 
-        Of pods that start on what was free this is not said: what others could not use
-        with their victims before, they cannot use with these.
+        Not called for pods that start on free chips: a job that found too few victims
+        beside those chips finds too few beside these pods.
         """
         self.pods_started()
         if self._framework.preempts:
@@ -74,24 +77,24 @@ class Wakeups:
     def victims_changed(self) -> None:
         """Jobs may be evicted that could not be: search again for every job."""
         if self._framework.evicts:
-            self._changes.note(Change.VICTIMS_CHANGED)
-            self._pending.waiting.everything_changed()
+            self.changes.note(Change.VICTIMS_CHANGED)
+            self._pending.admitted.everything_changed()
             self._pending.unadmitted.everything_changed()
 
     def shares_changed(self, queue: str) -> None:
-        """More or less is requested in *queue*: queues may exceed their shares now."""
+        """More or less is requested in *queue*: others may exceed their shares now."""
         if self._framework.reclaims:
-            self._changes.note(Change.VICTIMS_CHANGED)
-            self._asks_more.add(queue)
+            self.changes.note(Change.VICTIMS_CHANGED)
+            self._requested_more.add(queue)
 
-    def reopen_others(self) -> None:
+    def reopen_reclaimers(self) -> None:
         """Jobs may take back from other queues in which more is requested."""
-        if self._asks_more:
-            for pending_queue in (self._pending.waiting, self._pending.unadmitted):
-                pending_queue.reopen_others(self._asks_more)
-            self._asks_more.clear()
+        if self._requested_more:
+            for pending_queue in (self._pending.admitted, self._pending.unadmitted):
+                pending_queue.reopen_reclaimers(self._requested_more)
+            self._requested_more.clear()
 
-    def spec_changed(self, job_state: JobState, job: Job) -> None:
+    def replace_spec(self, job_state: JobState, job: Job) -> None:
         """Replace the spec of a job; it waits as before, in its class or in none."""
         waits = self._pending.leave_class(job.name)
         self._framework.state.respec(job_state, job)
@@ -101,11 +104,11 @@ class Wakeups:
 
     @property
     def may_admit_more(self) -> bool:
-        """Whether queues may admit or start more than when they were last asked."""
-        return self._asked_at != self._changes.n_admission
+        """Whether queues may admit or start more than when they were last retried."""
+        return self._retried_at != self.changes.n_admission
 
-    def ask_queues(self) -> None:
-        """Queues are asked again for the jobs that they could not admit or start."""
-        self._asked_at = self._changes.n_admission
+    def retry_queues(self) -> None:
+        """Retry the jobs that their queues could not admit or start."""
+        self._retried_at = self.changes.n_admission
         for pending_queue in self._lists:
             pending_queue.usage_changed()

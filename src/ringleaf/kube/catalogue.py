@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ringleaf.model.decision import REASON_WORDS
+from ringleaf.model.decision import Reason
 
 
 class Kind(StrEnum):
@@ -519,7 +519,7 @@ CATALOGUE: Final = (*OWN_COUNTERS, *OWN_GAUGES, *OWN_HISTOGRAMS, *VOLCANO)
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **{reason.value: f"nodes {words}" for reason, words in REASON_WORDS.items()},
+        **{reason.value: f"nodes {reason.words}" for reason in Reason},
         "queue": "its queue (full, closed or missing), or a plugin that refuses it",
         "network": "nodes that the network rule allows together: enough fit one by one",
         "reserved": "the end of pods on the nodes of its reservation",

@@ -296,7 +296,7 @@ class SchedulerSample:
         put("ringleaf_messages_total", counts.dropped, "dropped")
         put("ringleaf_messages_waiting", status_writer.queue.n_waiting)
         put("ringleaf_half_bound_gangs", len(of.loop.gangs.half_bound))
-        reservations = of.decider.engine.cycle.reservations
+        reservations = of.decider.engine.context.reservations
         kept_idle = reservations.idle.kept(of.now())
         put("ringleaf_reservation_idle_chip_seconds_total", kept_idle)
         put("ringleaf_reservation_idle_budget_used", reservations.idle.share)
@@ -383,10 +383,12 @@ class SchedulerSample:
             queue = job_state.job.queue
             since[queue] = min(job_state.waiting_since, since.get(queue, view.now))
             if waiting <= MOST_JOBS:
-                lacking = max(0, job_state.facts.min_pods - job_state.ready)
+                lacking = max(0, job_state.facts.effective_min - job_state.ready)
                 name = job_state.job.name
                 self._put("volcano_unschedule_task_count", lacking, name)
-        others = len(view.accounts[OUTSIDE].jobs) if OUTSIDE in view.accounts else 0
+        others = (
+            len(view.queue_usage[OUTSIDE].jobs) if OUTSIDE in view.queue_usage else 0
+        )
         idle = phases[Phase.PENDING] + phases[Phase.INQUEUE]
         phases[Phase.RUNNING] = max(0, len(listed) - others - idle)
         causes += self._unheard(view)
@@ -442,7 +444,7 @@ class SchedulerSample:
                 yield
             if name not in view.queues:
                 continue  # it is gone since
-            account, label = view.accounts[name], queues.label(name)
+            account, label = view.queue_usage[name], queues.label(name)
             amounts: dict[str, Amounts] = {
                 "allocated": account.allocated,
                 "request": account.requested,
@@ -497,7 +499,9 @@ def _unsettled(job_states: Iterable[JobState]) -> list[JobState]:
     return [
         each
         for each in job_states
-        if (each.phase is not running or len(each.placements) < each.facts.min_pods)
+        if (
+            each.phase is not running or len(each.placements) < each.facts.effective_min
+        )
         and each.job.queue != OUTSIDE
     ]
 

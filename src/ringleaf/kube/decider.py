@@ -39,7 +39,7 @@ class EngineInterface(Protocol):
         """What it knows."""
 
     @property
-    def is_cut_short(self) -> bool:
+    def has_more(self) -> bool:
         """Whether there is more to decide."""
 
     @property
@@ -102,7 +102,7 @@ class Decider:
         """What reservations kept idle; None until the engine has heard what it was."""
         if not self._has_heard(IdleAccountKnown):
             return None
-        return self.engine.cycle.reservations.idle.account(now)
+        return self.engine.context.reservations.idle.account(now)
 
     def _has_heard(self, kind: type[Event]) -> bool:
         return not (self.begins_anew or self.cache.handover.is_unreported(kind))
@@ -149,7 +149,7 @@ class Decider:
         """What the last engine knew; one that failed at once had heard of nothing."""
         if series := self.engine.run_times.series:
             yield RunTimesKnown(series)
-        account = self.engine.cycle.reservations.idle.budget.account
+        account = self.engine.context.reservations.idle.budget.account
         if account != IdleAccount():
             yield IdleAccountKnown(account)
 

@@ -138,7 +138,7 @@ class DecisionLoop:
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await state.wake.wait()
-        if not self.decider.mind.is_cut_short:
+        if not self.decider.mind.has_more:
             busy = self._now() - state.last_cycle < BUSY_S
             await asyncio.sleep(GATHER_BUSY_S if busy else GATHER_S)
 
@@ -155,7 +155,7 @@ class DecisionLoop:
         mind = self.decider.mind
         if events:
             self.pending.changed(now)
-        if events or mind.is_cut_short:
+        if events or mind.has_more:
             news = self.narrator.news_of(events) if self._leads() else {}
             self._count_events(events)
             thinks = time.perf_counter()
@@ -171,7 +171,7 @@ class DecisionLoop:
             self._count(found, thought_s, time.perf_counter() - began)
             if self.comparison.take_step():
                 return
-            if mind.is_cut_short:
+            if mind.has_more:
                 state.wake.set()
                 await asyncio.sleep(0)
         if not self._leads():

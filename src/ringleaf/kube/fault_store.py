@@ -175,13 +175,13 @@ class FaultStore:
         record = group.repair.record
         if record is None or cause not in tuple(Cause):
             return
-        key = record.since, (record.scope, record.ailments)
+        key = record.since, (record.scope, record.pod_faults)
         if self._last.get(group.name) == key:
             return  # the same again, by force
         self._last[group.name] = key
         numbered, now = group.by_number(), self._clock()
         reasons = []
-        for each in record.ailments:
+        for each in record.pod_faults:
             pod = numbered.get(each.replica)
             name = "" if pod is None else pod.name
             reasons.append(

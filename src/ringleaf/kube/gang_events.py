@@ -216,7 +216,7 @@ class GangEvents:
         elif gang.repair.record is not None and gang.repair.record.moved_for:
             lets = job.moving is not None
         else:
-            lets = fault_mode(job, self._state.conf).is_ours
+            lets = fault_mode(job, self._state.conf).scheduler_deletes
         if pods and not lets:
             self._checkpoints.drop_deletions(gang)
 

@@ -31,7 +31,7 @@ from ringleaf.kube.pod_state import PodState
 from ringleaf.kube.writers import Writers
 from ringleaf.model.fault import Cause
 from ringleaf.model.placement import Placement
-from ringleaf.policies.counting import some_of
+from ringleaf.policies.words import some_of
 
 MAX_NAMED: Final = 3
 """Pods that are named in an event on their PodGroup."""
@@ -216,7 +216,7 @@ def _with_hint(message: str, hint: str) -> str:
 def _names(gang: GangState) -> str:
     """The names of the pods because of which a job is repaired, by their numbers."""
     record = gang.repair.record
-    numbers = [] if record is None else [each.replica for each in record.ailments]
+    numbers = [] if record is None else [each.replica for each in record.pod_faults]
     known = gang.by_number()
     told = [f"pod {n} is {known[n].name!r}" for n in numbers if n in known]
     return f"; {some_of(told, MAX_NAMED)}" if told else ""

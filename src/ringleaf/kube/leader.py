@@ -167,7 +167,7 @@ class Elector:
         """When a deleted Lease may be taken; None where none was ever held."""
         self._told_of = ""
         """The leader that we last logged."""
-        self._is_asked = False
+        self._request_exit = False
         """Whether we asked for the Lease and do not know what came of it."""
         self._trouble = ""
         self.taken_from: Lease | None = None
@@ -268,7 +268,7 @@ class Elector:
             now,
             moved + (before is not None),
         )
-        self._is_asked = True
+        self._request_exit = True
         answer = await self._write(before, spec)
         if answer is None:
             return None
@@ -280,7 +280,7 @@ class Elector:
         elif answer.is_conflict or answer.is_missing:
             await self._look()  # the watch may be lost, and what we saw long ago
         self._note(answer)
-        self._is_asked = False
+        self._request_exit = False
         return answer
 
     def _note(self, answer: Answer) -> None:
@@ -427,7 +427,7 @@ class Elector:
                 await self._release(seen)
 
     async def _release(self, seen: str) -> None:
-        if self._is_asked:
+        if self._request_exit:
             await self._look()
         for _try in range(TRIES):
             mine = self._seen

@@ -191,7 +191,7 @@ class Metrics:
             case Verdict.EVICTS:
                 self.told[each.job] = "evicting"
             case Verdict.WAITING if job_state is not None:
-                lacking = job_state.facts.min_pods - job_state.ready
+                lacking = job_state.facts.effective_min - job_state.ready
                 self.attempts["unschedulable"] += max(0, lacking)
                 self.told[each.job] = cause_of(each.reasons, n_nodes, lacking)
 

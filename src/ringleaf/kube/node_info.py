@@ -32,8 +32,8 @@ from ringleaf.model.mask import MAX_CHIPS, chips_of, full_mask, mask_of
 from ringleaf.model.product import Product
 from ringleaf.model.topology import Topology, quoted, seats
 from ringleaf.model.uplinks import Leaf
-from ringleaf.policies.counting import some_of
 from ringleaf.policies.products import NO_NPU
+from ringleaf.policies.words import some_of
 
 NO_SUPERPOD: Final = -2
 """What the vendor writes for a node that stands in no SuperPoD."""

@@ -89,7 +89,7 @@ class PendingReasons:
             return  # it waits for its queue, not for nodes
         found = mind.explain(name, hints=False)
         if isinstance(found, Waiting):
-            lacking = job_state.facts.min_pods - job_state.ready
+            lacking = job_state.facts.effective_min - job_state.ready
             n_nodes = len(mind.view.cluster)
             self._metrics.waits(name, found.reasons, n_nodes, lacking)
             self._status_writer.waits(name, found.message)

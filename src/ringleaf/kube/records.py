@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ringleaf.model.fault import Cause, PodFault, Record, RestartScope
 from ringleaf.model.placement import JobType, LeafAnnotation, LeafState, Placement
-from ringleaf.policies.faults import CAUSES
+from ringleaf.policies.faults import FAULT_CAUSES
 
 VERSION: Final = 1
 MOST_BYTES: Final = 900 * 1024
@@ -29,7 +29,7 @@ MOST_CHIPS: Final = 64
 """Chips of a node."""
 MOST_PODS: Final = 1_000_000
 """Numbers of pods and blocks are below it, as everywhere."""
-AILS: Final = frozenset(cause for cause, _test in CAUSES)
+AILS: Final = frozenset(FAULT_CAUSES)
 """What can be wrong with a pod."""
 _RUN: Final = re.compile(r"([0-9]{1,18})(?:([-*])([0-9]{1,18}))?")
 _Mark = tuple[str | None, int, bool]
@@ -169,7 +169,7 @@ def read(text: str) -> Record:
 def _text(record: Record, by: str, marks: str = "") -> str:
     nodes = _Table()
     at = _places(record.placements, nodes) if record.placements else None
-    ails = _ails(record.ailments, nodes) if record.ailments else None
+    ails = _ails(record.pod_faults, nodes) if record.pod_faults else None
     written = _Written(
         v=VERSION,
         since=record.since,
@@ -195,7 +195,7 @@ def _record(given: _Written) -> Record:
     return Record(
         since=given.since,
         scope=RestartScope(given.reach),
-        ailments=() if given.ails is None else tuple(_ailments(given.ails, given)),
+        pod_faults=() if given.ails is None else tuple(_ailments(given.ails, given)),
         placements=() if given.at is None else tuple(_placements(given.at, given)),
         deleted=_pods(given.deleted),
         deleted_at=given.deleted_at,
@@ -206,12 +206,12 @@ def _record(given: _Written) -> Record:
     )
 
 
-def _ails(ailments: Sequence[PodFault], nodes: _Table) -> _Ails:
+def _ails(pod_faults: Sequence[PodFault], nodes: _Table) -> _Ails:
     causes = _Table()
     return _Ails(
-        pods=pack(each.replica for each in ailments),
-        cause=pack(causes.number(each.cause.value) for each in ailments),
-        node=pack(nodes.number(each.node) for each in ailments),
+        pods=pack(each.replica for each in pod_faults),
+        cause=pack(causes.number(each.cause.value) for each in pod_faults),
+        node=pack(nodes.number(each.node) for each in pod_faults),
         causes=[str(cause) for cause in causes.known],
     )
 

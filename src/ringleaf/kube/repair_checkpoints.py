@@ -213,7 +213,7 @@ def _sound(record: Record, now: float, n_pods: int) -> Record:
     return replace(
         record,
         since=since,
-        ailments=record.ailments[:most],
+        pod_faults=record.pod_faults[:most],
         placements=placements,
         deleted=deleted,
         deleted_at=None if deleted_at is None else _past(deleted_at, now),

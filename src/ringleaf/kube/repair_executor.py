@@ -280,7 +280,7 @@ class RepairExecutor:
 
         The platform that deletes the pods reads the mark.
         """
-        ailing = {ailment.replica: ailment for ailment in each.ailments}
+        ailing = {ailment.replica: ailment for ailment in each.pod_faults}
         for pod in [*group.pods.values()]:
             before = pod.annotations.get(names.POD_STATUS, "")
             ailment = None if pod.number is None else ailing.get(pod.number)

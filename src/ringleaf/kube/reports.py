@@ -21,7 +21,7 @@ from msgspec import Raw, Struct, field
 
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.model.topology import quoted
-from ringleaf.policies.counting import some_of
+from ringleaf.policies.words import some_of
 
 DEVICE_OF: Final = "mindx-dl-deviceinfo-"
 NODE_OF: Final = "mindx-dl-nodeinfo-"

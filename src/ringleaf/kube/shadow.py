@@ -340,12 +340,12 @@ class Shadow:
                 ),
             )
         elif len(job_state.placements) >= _needed(group, job_state):
-            cycle, job = self.engine.cycle, job_state.job
+            ctx, job = self.engine.context, job_state.job
             came = [n for n, at in self._bound.items() if at > since and n != name]
-            found = judge(cycle, job, theirs)
+            found = judge(ctx, job, theirs)
             aside: tuple[str, ...] = ()
             if came and found.match not in AGREES:
-                other = judge(cycle, job, theirs, came)
+                other = judge(ctx, job, theirs, came)
                 if other.match in AGREES:
                     found, aside = other, tuple(came)
             went = sum(at >= since for at in self._left.values())
@@ -441,7 +441,7 @@ class Shadow:
             or group.status.not_ready
         ):
             return
-        placed = would_start(self.engine.cycle, job_state.job)
+        placed = would_start(self.engine.context, job_state.job)
         if placed is None:
             self._fits_since.pop(name, None)
             return
@@ -459,7 +459,7 @@ class Shadow:
 def _needed(group: GangState, job_state: JobState) -> int:
     """Pods that must be bound before the job has started."""
     done = sum(pod.succeeded for pod in group.pods.values())
-    return max(job_state.facts.min_pods, group.need - done)
+    return max(job_state.facts.effective_min, group.need - done)
 
 
 def _problem(group: GangState) -> str:

@@ -190,17 +190,17 @@ class Snapshot:
 
         The engine admits jobs anew, and may reject one that is admitted already.
         """
-        cycle, job_states = engine.cycle, engine.view.job_states
+        ctx, job_states = engine.context, engine.view.job_states
         rejected = [
             job_states[group.name]
             for group in self.cache.gangs.values()
-            if group.name in cycle.pending.unadmitted
+            if group.name in ctx.pending.unadmitted
             and group.podgroup is not None
             and group.podgroup.status.phase == "Inqueue"
         ]
         for job_state in rejected:
-            cycle.pending.leave_class(job_state.job.name)
-            admit_job(cycle, job_state)
+            ctx.pending.leave_class(job_state.job.name)
+            admit_job(ctx, job_state)
             job_state.history.why = None
         return bool(rejected)
 

@@ -234,7 +234,7 @@ class StatusWriter:
         return "PATCH", path, body, encode.MERGE
 
     def _tell_queue(self, name: str) -> Request | None:
-        used = self._view().accounts[name].allocated
+        used = self._view().queue_usage[name].allocated
         told = {r: amount_words(n) for r, n in sorted(used.items()) if n}
         if self._used.get(name) == told:
             return None

@@ -36,9 +36,9 @@ class Node(Struct, frozen=True):
     """One node as it is described to the cluster; chips as masks.
 
     ``free`` are the chips that no pod holds, of those that the node ``offers`` (None:
-    all of them). ``faulty`` chips are not given; of them, those that are ``unhealthy``
-    make pods faulty that hold them. Chips that are ``weak`` work, but not well, as the
-    switch does of a node with a ``weak_switch``; either makes it ``sub_healthy``.
+    all of them). ``faulty`` chips are not allocated; a pod on an ``unhealthy`` one of
+    them is faulty, and may be deleted. ``weak`` chips and a ``weak_switch`` are
+    sub-healthy: they work, but not well; either makes the node ``sub_healthy``.
     ``down`` says why it is not ready. A node that ``lists_all`` its resources has
     nothing of those that it does not name; any other node has any amount of them.
     ``allocatable`` chips count in what all nodes have together (None: all of them).
@@ -166,7 +166,7 @@ class Cluster:
         self.epoch = 0
         self.changes: list[int] = []
         self.most_changes = 4 * len(listed) + 4096
-        self.worked_out: dict[Any, tuple[int, Any]] = {}
+        self.eligibility_cache: dict[Any, tuple[int, Any]] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -191,7 +191,7 @@ class Cluster:
         found.sub_healthy = found.cordoned
         found.node_table = self.node_table.emptied()
         found.uplinks = UplinkUsage([Leaf(leaf.name) for leaf in self.leaves])
-        found.holdings, found.watchers, found.worked_out = {}, [], {}
+        found.holdings, found.watchers, found.eligibility_cache = {}, [], {}
         return found
 
     @property

@@ -6,64 +6,45 @@ node of the cluster.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 
 from ringleaf.model.job import Job
 from ringleaf.model.placement import Placement
+from ringleaf.model.worded import Worded
 
 
-class Reason(StrEnum):
-    """Why one node cannot hold one replica; the first that applies, in this order."""
+class Reason(Worded):
+    """Why one node cannot hold one replica; the first that applies, in this order.
 
-    OTHER_PRODUCT = "other-product"
-    NOT_READY = "not-ready"
-    CORDONED = "cordoned"
-    QUARANTINED = "quarantined"
-    NOT_WELL = "not-well"
-    NOT_SELECTED = "not-selected"
-    TAINTED = "tainted"
-    REFUSED = "refused"
-    NO_SUPERPOD = "no-superpod"
-    NO_TOPOLOGY = "no-topology"
-    FAILED_BEFORE = "failed-before"
-    OWN_POD = "own-pod"
-    TOO_SMALL = "too-small"
-    FAULTY_CHIPS = "faulty-chips"
-    NETWORK_FAULTY = "network-faulty"
-    TOO_FEW_CHIPS = "too-few-chips"
-    NOT_WIRED_TOGETHER = "not-wired-together"
-    TOO_FEW_RESOURCES = "too-few-resources"
-    LEAF_CLOSED = "leaf-closed"
+    The words read after a count of nodes.
+    """
 
-    @property
-    def words(self) -> str:
-        """The reason as it reads after a count of nodes."""
-        return REASON_WORDS[self]
-
-
-REASON_WORDS: Mapping[Reason, str] = {
-    Reason.OTHER_PRODUCT: "of another product",
-    Reason.NOT_READY: "not ready",
-    Reason.CORDONED: "cordoned",
-    Reason.QUARANTINED: "quarantined because they refused pods",
-    Reason.NOT_WELL: "sub-healthy, which the job avoids",
-    Reason.NOT_SELECTED: "without the labels the job selects",
-    Reason.TAINTED: "with a taint the job does not tolerate",
-    Reason.REFUSED: "refused by a plugin",
-    Reason.NO_SUPERPOD: "outside every SuperPoD",
-    Reason.NO_TOPOLOGY: "under no known leaf switch",
-    Reason.FAILED_BEFORE: "on which this job failed",
-    Reason.OWN_POD: "with a pod of this job already",
-    Reason.TOO_SMALL: "too small even when empty",
-    Reason.FAULTY_CHIPS: "with too few healthy chips",
-    Reason.NETWORK_FAULTY: "with too few chips whose network is healthy",
-    Reason.TOO_FEW_CHIPS: "with too few free chips",
-    Reason.NOT_WIRED_TOGETHER: "with enough free chips, but not wired together",
-    Reason.TOO_FEW_RESOURCES: "with enough chips, but too few other resources",
-    Reason.LEAF_CLOSED: "under a leaf that is closed to this job",
-}
+    OTHER_PRODUCT = "other-product", "of another product"
+    NOT_READY = "not-ready", "not ready"
+    CORDONED = "cordoned", "cordoned"
+    QUARANTINED = "quarantined", "quarantined because they refused pods"
+    NOT_WELL = "not-well", "sub-healthy, which the job avoids"
+    NOT_SELECTED = "not-selected", "without the labels the job selects"
+    TAINTED = "tainted", "with a taint the job does not tolerate"
+    REFUSED = "refused", "refused by a plugin"
+    NO_SUPERPOD = "no-superpod", "outside every SuperPoD"
+    NO_TOPOLOGY = "no-topology", "under no known leaf switch"
+    FAILED_BEFORE = "failed-before", "on which this job failed"
+    OWN_POD = "own-pod", "with a pod of this job already"
+    TOO_SMALL = "too-small", "too small even when empty"
+    FAULTY_CHIPS = "faulty-chips", "with too few healthy chips"
+    NETWORK_FAULTY = "network-faulty", "with too few chips whose network is healthy"
+    TOO_FEW_CHIPS = "too-few-chips", "with too few free chips"
+    NOT_WIRED_TOGETHER = (
+        "not-wired-together",
+        "with enough free chips, but not wired together",
+    )
+    TOO_FEW_RESOURCES = (
+        "too-few-resources",
+        "with enough chips, but too few other resources",
+    )
+    LEAF_CLOSED = "leaf-closed", "under a leaf that is closed to this job"
 
 
 class Placed(Struct, frozen=True):

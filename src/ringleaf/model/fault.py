@@ -16,8 +16,8 @@ from ringleaf.model.placement import Placement
 class Cause(StrEnum):
     """What is wrong.
 
-    What counts of a pod is the first that applies in ``policies.faults.CAUSES``, of
-    several pods the first here.
+    What counts of a pod is the first that applies in ``policies.faults.cause_of``,
+    of several pods the first here.
     """
 
     NODE = "NodeUnhealthy"
@@ -54,7 +54,7 @@ class FaultMode(StrEnum):
     EXTERNAL_FORCE = "external-force"
 
     @property
-    def is_ours(self) -> bool:
+    def scheduler_deletes(self) -> bool:
         """Whether the scheduler deletes the pods."""
         return self in (FaultMode.GRACE, FaultMode.FORCE)
 
@@ -133,7 +133,7 @@ class Record(Struct, frozen=True):
         placements: Where its pods were.
         deleted: The pods that were deleted.
         deleted_at: When the last of them were.
-        stuck_at: Since when pods that came back find no place.
+        stuck_at: Since when the successors of deleted pods find no place.
         retries_used: How often its pods failed by themselves and were tried again.
         is_over: Whether it is whole again.
         moved_for: The job that starts where it was, if it is moved and not faulty;
@@ -143,7 +143,7 @@ class Record(Struct, frozen=True):
 
     since: float
     scope: RestartScope = RestartScope.POD
-    ailments: tuple[PodFault, ...] = ()
+    pod_faults: tuple[PodFault, ...] = ()
     placements: tuple[Placement, ...] = ()
     deleted: tuple[int, ...] = ()
     deleted_at: float | None = None

@@ -21,11 +21,12 @@ RANK: Final = 40
 
 
 class Previous(Struct, frozen=True):
-    """Where a job ran before a fault, and what became of its pods.
+    """Where the pods of a job are or were, for placing the ones that it lacks.
 
-    ``scope`` says what was deleted: the failed pods (``POD``), or every pod (``JOB``).
-    ``lost`` is where pods were that hold nothing any more, while others run on: their
-    successors keep their blocks and, where they can, their slots.
+    With the ``scope`` ``POD``, the pods of ``placements`` run and keep their chips, and
+    ``lost`` is where the missing ones were: their successors keep their blocks and,
+    where they can, their slots. With ``JOB`` all pods were deleted, and ``placements``
+    is where they were. No pod goes to ``failed_nodes``.
     """
 
     placements: tuple[Placement, ...]

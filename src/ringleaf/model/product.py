@@ -86,7 +86,7 @@ class LabelSelector(Struct, frozen=True):
     ring_controller: str | None = None
 
 
-class Product(Struct, frozen=True):
+class Product(Struct, frozen=True, kw_only=True):
     """One row of the catalogue.
 
     Args:
@@ -115,20 +115,20 @@ class Product(Struct, frozen=True):
 
     key: str
     title: str
-    other_names: tuple[str, ...]
+    other_names: tuple[str, ...] = ()
     chips: int
-    sized: bool
+    sized: bool = False
     width: int
     group: str
     wiring: str
     rules: Mapping[ProductMode, Rule]
-    alone: frozenset[int]
-    alone_is_strict_only: bool
-    one_pod_when_distributed: bool
-    heeds_network: bool
-    superpod: bool
-    blocks: bool
-    switch_modes: tuple[SwitchMode, ...]
+    alone: frozenset[int] = frozenset()
+    alone_is_strict_only: bool = False
+    one_pod_when_distributed: bool = False
+    heeds_network: bool = True
+    superpod: bool = False
+    blocks: bool = False
+    switch_modes: tuple[SwitchMode, ...] = ()
     resource: str
     chip_prefix: str
     selector: LabelSelector

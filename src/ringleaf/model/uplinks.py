@@ -60,7 +60,7 @@ class UplinkUsage:
         self.foundation = np.zeros(len(leaves), np.int64)
         self.uncommon = np.zeros(len(leaves), np.int64)
         self._said = np.zeros((len(LeafState), len(leaves)), np.int64)
-        self._sick = np.zeros(len(leaves), np.int64)
+        self._n_unhealthy = np.zeros(len(leaves), np.int64)
         self._jobs: dict[Owner, _Pods] = {}
         for i, leaf in enumerate(leaves):
             self.crossing[i] = len(leaf.crossed_by)
@@ -68,21 +68,19 @@ class UplinkUsage:
             self.uncommon[i] = len(leaf.crossed_by)
             self.uncommon[i] -= leaf.crossed_by.count(JobType.COMMON)
             self._said[leaf.state, i] = 1
-            self._sick[i] = not leaf.healthy
+            self._n_unhealthy[i] = not leaf.healthy
 
     @property
     def state(self) -> NDArray[np.int64]:
         """The state of every leaf: shared if any pod says so, else exclusive."""
-        shared, exclusive = (
-            self._said[LeafState.SHARED],
-            self._said[LeafState.EXCLUSIVE],
-        )
+        shared = self._said[LeafState.SHARED]
+        exclusive = self._said[LeafState.EXCLUSIVE]
         return np.where(shared > 0, 1, np.where(exclusive > 0, 2, 0))
 
     @property
-    def sick(self) -> NDArray[np.bool_]:
+    def unhealthy(self) -> NDArray[np.bool_]:
         """The leaves that are not healthy: some job there exceeds its budget."""
-        return self._sick > 0
+        return self._n_unhealthy > 0
 
     def jobs_crossing(self, leaf: int) -> list[str]:
         """The names of what crosses *leaf*, as far as they are known."""
@@ -127,7 +125,7 @@ class UplinkUsage:
             self._change_places(own, leaf, by)
         if leaf != NOWHERE:
             self._said[mark.state, leaf] += by
-            self._sick[leaf] += by * (not mark.healthy)
+            self._n_unhealthy[leaf] += by * (not mark.healthy)
         if not places:
             del self._jobs[job]
 

@@ -210,7 +210,7 @@ def tree_keys(
     *instead* says what some jobs use, in place of what they use now.
     """
     root, total = _Branch(), view.total
-    queues = {name: Queue(name) for name in view.accounts} | view.queues
+    queues = {name: Queue(name) for name in view.queue_usage} | view.queues
     paths = {name: root.grow(queue) for name, queue in queues.items()}
     used = {
         name: amounts

@@ -52,7 +52,7 @@ class Gang(Plugin):
 
     def job_pipelined(self, job_state: JobState) -> Vote:
         """The same with the pods that await a place."""
-        enough = _has_enough(job_state, job_state.promised)
+        enough = _has_enough(job_state, job_state.pipelined)
         return Vote.PERMIT if enough else Vote.REJECT
 
     def job_starving(self, job_state: JobState) -> bool:
@@ -95,10 +95,10 @@ def _bound_roles(job_state: JobState) -> Iterable[tuple[Role, tuple[int, ...]]]:
 def _has_enough(job_state: JobState, promised: AbstractSet[int]) -> bool:
     """Whether pods that have a place and those *promised* one are a whole gang."""
     if not (job_state.job.roles or not job_state.facts.total or promised):
-        return job_state.ready >= job_state.facts.min_pods
+        return job_state.ready >= job_state.facts.effective_min
     placed = job_state.placements.keys() - job_state.terminating
     counted = {*placed, *job_state.finished, *promised, *_undemanding(job_state)}
-    return len(counted) >= job_state.facts.min_pods and all(
+    return len(counted) >= job_state.facts.effective_min and all(
         len(counted.intersection(own)) >= (role.min_available or 0)
         for role, own in _bound_roles(job_state)
     )

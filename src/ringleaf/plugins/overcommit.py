@@ -60,7 +60,7 @@ class Overcommit(Plugin):
         """What jobs use of a resource, and what admitted ones still need."""
         return sum(
             account.allocated.get(name, 0) + account.inqueue.get(name, 0)
-            for account in self.view.accounts.values()
+            for account in self.view.queue_usage.values()
         )
 
     def _factor(self, name: str) -> Fraction:

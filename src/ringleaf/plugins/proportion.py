@@ -73,12 +73,12 @@ class Proportion(Plugin):
     def _catch_up(self) -> None:
         """Share the cluster out again."""
         view = self.view
-        asked = {name: each.requested for name, each in view.accounts.items()}
+        asked = {name: each.requested for name, each in view.queue_usage.items()}
         self._parts = queue_shares(view.total, view.queues, asked)
 
     def share(self, queue: Queue) -> float:
         """How much of its part *queue* uses, of the resource it uses most."""
-        used = self.view.accounts[queue.name].allocated
+        used = self.view.queue_usage[queue.name].allocated
         deserved = self.part(queue.name).deserved
         return max((_ratio(used.get(r, 0), n) for r, n in deserved.items()), default=0)
 
@@ -88,7 +88,7 @@ class Proportion(Plugin):
 
     def overused(self, queue: Queue) -> bool:
         """Whether it uses its part or more of every resource that its jobs ask."""
-        account = self.view.accounts[queue.name]
+        account = self.view.queue_usage[queue.name]
         asks = any(account.requested.values())
         deserved, used = self.part(queue.name).deserved, account.allocated
         rest = inf if self.view.unnamed is None else self.view.unnamed
@@ -100,7 +100,7 @@ class Proportion(Plugin):
 
     def allocatable(self, queue: Queue, amounts: Amounts) -> bool:
         """Whether it is open, and its part has room for *amounts*."""
-        used = self.view.accounts[queue.name].allocated
+        used = self.view.queue_usage[queue.name].allocated
         deserved = self.part(queue.name).deserved
         rest = inf if self.view.unnamed is None else self.view.unnamed
         return queue.is_open and all(
@@ -126,7 +126,7 @@ class Proportion(Plugin):
         queue = self.view.queues.get(job_state.job.queue)
         if queue is None or not queue.is_open:
             return Vote.REJECT
-        account = self.view.accounts[queue.name]
+        account = self.view.queue_usage[queue.name]
         limits = self.part(queue.name).capability
         # Of pods that are not made yet, quotas are named besides what nodes have.
         rest = None if job_state.job.podless else self.view.unnamed
@@ -154,7 +154,7 @@ class Proportion(Plugin):
             queue = job_state.job.queue
             have = left.get(queue)
             if have is None:
-                used = self.view.accounts[queue].allocated
+                used = self.view.queue_usage[queue].allocated
                 have = left[queue] = _Left(
                     used, self.part(queue).deserved, self.view.unnamed
                 )

@@ -160,7 +160,7 @@ class RowTable(Protocol):
     def rank(self, usable: int) -> int:
         """The packed rank of one mask."""
 
-    def taken(self, usable: int) -> int:
+    def choose(self, usable: int) -> int:
         """The chips taken from one mask that fits."""
 
     def pods(self, usable: Masks) -> Ints:
@@ -174,7 +174,7 @@ class MaskTable:
         self._table = read(row, n_chips, np.arange(1 << n_chips, dtype=np.uint64))
         self._pods: Ints | None = None
         self.rank: Callable[[int], int] = self._table.rank.item
-        self.taken: Callable[[int], int] = self._table.taken.item
+        self.choose: Callable[[int], int] = self._table.taken.item
 
     def ranks(self, usable: Masks) -> Ints:
         """The packed ranks of many masks."""
@@ -183,11 +183,8 @@ class MaskTable:
     def pods(self, usable: Masks) -> Ints:
         """How many pods fit into each of many masks, one after the other."""
         if self._pods is None:
-            masks, table = (
-                np.arange(len(self._table.rank), dtype=np.uint64),
-                self._table,
-            )
-            self._pods = _pods_in(masks, self.ranks, lambda each: table.taken[each])
+            masks = np.arange(len(self._table.rank), dtype=np.uint64)
+            self._pods = _pods_in(masks, self.ranks, self._table.taken.__getitem__)
         return self._pods[usable]
 
 
@@ -222,7 +219,7 @@ class CountTable:
         """The packed rank of one mask."""
         return self._ranks.item(self._fills.of(usable))
 
-    def taken(self, usable: int) -> int:
+    def choose(self, usable: int) -> int:
         """The chips taken from one mask that fits."""
         takes = dict(self._takes(self._fills.of(usable)))
         taken = 0

@@ -4,7 +4,7 @@ Sources: the vendor's fault handling (labels, first cause that applies, pods tha
 are deleted); "Rescheduling Upon Faults"; decision D17.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ringleaf.model.cluster import Node
@@ -22,61 +22,58 @@ from ringleaf.model.mask import mask_of
 from ringleaf.model.placement import Placement
 
 
-def _is_reported(node: Node) -> bool:
+def _is_unhealthy_by_daemon(node: Node) -> bool:
     """Whether a daemon says of a node that it is unhealthy."""
     return not node.ready and node.down in (Down.DAEMON, Down.SWITCH)
 
 
 def _is_weak(
-    node: Node | None, chips: int, own: Collection[Cause], recovery: Recovery
+    node: Node, chips: int, own: Collection[Cause], recovery: Recovery
 ) -> bool:
-    """Whether a pod is on what works, but not well, and its job minds.
+    """Whether a pod is on sub-healthy hardware, and its job does not ignore that.
 
-    A pod that is switched while hot is moved when its own label asks for it.
+    With ``hotSwitch`` it counts only if the pod's own label reports it.
     """
     if recovery.sub_health is SubHealth.IGNORE:
         return False
     if Cause.SUB_HEALTH in own:
         return True
-    if recovery.sub_health is SubHealth.HOT_SWITCH or node is None:
+    if recovery.sub_health is SubHealth.HOT_SWITCH:
         return False
     return node.weak_switch or bool(node.weak & chips)
 
 
-Test = Callable[[Node | None, int, Collection[Cause], Recovery], bool]
-"""Whether a pod is faulty: its node, its chips, what is wrong with it, what it wants.
-"""
-
-CAUSES: Final[tuple[tuple[Cause, Test], ...]] = (
-    (Cause.NODE, lambda n, _c, _own, _r: n is not None and _is_reported(n)),
-    (
-        Cause.CHIP,
-        lambda n, chips, _own, _r: n is not None and bool(n.unhealthy & chips),
-    ),
-    (Cause.NODE, lambda n, _c, own, _r: n is None or not n.ready or Cause.NODE in own),
-    (Cause.POD, lambda _n, _c, own, _r: Cause.POD in own),
-    (Cause.RELATION, lambda _n, _c, own, _r: Cause.RELATION in own),
-    (Cause.SUB_HEALTH, _is_weak),
+FAULT_CAUSES: Final = (
+    *(Cause.NODE, Cause.CHIP, Cause.POD, Cause.RELATION, Cause.SUB_HEALTH),
 )
-"""What makes a pod faulty, in the order in which it is asked; the first counts."""
+"""What can make a pod faulty."""
 
 
 def cause_of(
     node: Node | None, placement: Placement, own: Collection[Cause], recovery: Recovery
 ) -> Cause | None:
-    """Why the pod at *placement* is faulty; None where it is not.
+    """Why the pod at *placement* is faulty, the first cause that applies; else None.
 
     *own* is what is wrong with the pod itself; *node* is None where it is gone.
     """
-    if not own and node is not None and not is_sick(node):
+    if not own and node is not None and not may_fail_pods(node):
         return None
     chips = mask_of(placement.chips)
-    found = (cause for cause, test in CAUSES if test(node, chips, own, recovery))
-    return next(found, None)
+    if node is not None and _is_unhealthy_by_daemon(node):
+        return Cause.NODE
+    if node is not None and node.unhealthy & chips:
+        return Cause.CHIP
+    if node is None or not node.ready or Cause.NODE in own:
+        return Cause.NODE
+    for cause in (Cause.POD, Cause.RELATION):
+        if cause in own:
+            return cause
+    is_weak = _is_weak(node, chips, own, recovery)
+    return Cause.SUB_HEALTH if is_weak else None
 
 
 def first_cause(causes: Collection[Cause]) -> Cause:
-    """The cause that counts of several; of a job of which nothing else is known, one.
+    """The cause that counts of several; ``NODE`` if none is known.
 
     >>> first_cause({Cause.POD, Cause.CHIP})
     <Cause.CHIP: 'CardUnhealthy'>
@@ -84,7 +81,7 @@ def first_cause(causes: Collection[Cause]) -> Cause:
     return min(causes, key=tuple(Cause).index, default=Cause.NODE)
 
 
-def is_sick(node: Node) -> bool:
+def may_fail_pods(node: Node) -> bool:
     """Whether pods on *node* may be faulty because of it."""
     return bool(not node.ready or node.unhealthy or node.weak or node.weak_switch)
 
@@ -130,7 +127,7 @@ def is_forced(recovery: Recovery, causes: Collection[Cause]) -> bool:
     return recovery.mode is FaultMode.FORCE
 
 
-def asks_first(recovery: Recovery, causes: Collection[Cause]) -> bool:
+def requests_exit_first(recovery: Recovery, causes: Collection[Cause]) -> bool:
     """Whether processes are asked to end by themselves before anything is deleted."""
     only = {*causes} == {Cause.SUB_HEALTH}
     return only and recovery.sub_health is SubHealth.GRACE_EXIT

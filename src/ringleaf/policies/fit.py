@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ringleaf.model.arrays import Ints
+from ringleaf.model.arrays import Flags, Ints
 from ringleaf.model.cache import Cache
 from ringleaf.model.cluster import Cluster, Masks
 from ringleaf.model.decision import Reason
@@ -59,7 +59,7 @@ class _NoChips:
         """No mask is better than another."""
         return 0
 
-    def taken(self, _usable: int) -> int:
+    def choose(self, _usable: int) -> int:
         """Nothing is taken."""
         return 0
 
@@ -79,10 +79,10 @@ class Request(Struct, frozen=True, cache_hash=True, dict=True):
 
     product: Product
     row: Row
-    heeds_network: bool
+    avoids_network_faults: bool
     network: Network = Network.NONE
     demand: Demand = NOTHING
-    well_only: bool = False
+    avoids_sub_healthy: bool = False
     """Whether nodes that work, but not well, are not for it."""
 
     @cached_property
@@ -93,7 +93,7 @@ class Request(Struct, frozen=True, cache_hash=True, dict=True):
         return table_of(self.row, self.product.chips)
 
     @cached_property
-    def of_nodes(self) -> "Request":
+    def node_filter_key(self) -> "Request":
         """What it asks that does not depend on other pods, and no resources.
 
         Requests that differ in nothing else are eligible for the same nodes.
@@ -102,35 +102,18 @@ class Request(Struct, frozen=True, cache_hash=True, dict=True):
         demand = Demand(
             required=asks.required, terms=asks.terms, tolerations=asks.tolerations
         )
-        if demand == asks:
-            return self
-        return _request(
-            self.product,
-            self.row,
-            self.heeds_network,
-            self.network,
-            demand,
-            self.well_only,
-        )
+        return self if demand == asks else _shared(replace(self, demand=demand))
 
 
-_requests: Final[Cache[tuple[object, ...], Request]] = Cache(1024, 8 << 20)
+_requests: Final[Cache[Request, Request]] = Cache(1024, 8 << 20)
 
 
-def _request(  # noqa: PLR0917 - a Request, once
-    product: Product,
-    row: Row,
-    heeds_network: bool,  # noqa: FBT001
-    network: Network,
-    demand: Demand,
-    well_only: bool = False,  # noqa: FBT001, FBT002
-) -> Request:
-    key = product, row, heeds_network, network, demand, well_only
-    found = _requests.get(key)
+def _shared(request: Request) -> Request:
+    """The one request that is like *request*."""
+    found = _requests.get(request)
     if found is None:
-        found = Request(*key)
-        _requests.put(key, found, demand.weight)
-    return found
+        _requests.put(request, request, request.demand.weight)
+    return found or request
 
 
 def request_of(job: Job, role: Role | None = None) -> Request:
@@ -141,13 +124,16 @@ def request_of(job: Job, role: Role | None = None) -> Request:
     """
     if role is None and job.roles:
         role = _together(job)
-    chips, demand = (role or job).chips, (role or job).demand
+    product, chips, demand = job.product, (role or job).chips, (role or job).demand
     if not chips:
-        return _request(job.product, NO_CHIPS, False, Network.NONE, demand)  # noqa: FBT003
-    row, network = rule_for(job)[chips], job.network
-    well_only = job.recovery.sub_health is not SubHealth.IGNORE
-    heeds = heeds_network(job, network)
-    return _request(job.product, row, heeds, network, demand, well_only)
+        return _shared(
+            Request(product, NO_CHIPS, avoids_network_faults=False, demand=demand)
+        )
+    network, avoids = job.network, avoids_network_faults(job, job.network)
+    well = job.recovery.sub_health is not SubHealth.IGNORE
+    return _shared(
+        Request(product, rule_for(job)[chips], avoids, network, demand, well)
+    )
 
 
 def has_request(job: Job) -> bool:
@@ -168,7 +154,7 @@ def _together(job: Job) -> Role:
     return replace(first, demand=replace(first.demand, resources=resources))
 
 
-def heeds_network(job: Job, network: Network) -> bool:
+def avoids_network_faults(job: Job, network: Network) -> bool:
     """Whether *job* avoids network-faulty chips: it speaks over the network.
 
     Inside one logical SuperPoD pods speak over the faster one.
@@ -180,12 +166,10 @@ def heeds_network(job: Job, network: Network) -> bool:
 
 def allowed_chips(cluster: Cluster, request: Request) -> Masks:
     """The chips of every node that the request may use when they are free."""
-    return cluster.sound if request.heeds_network else cluster.healthy
+    return cluster.sound if request.avoids_network_faults else cluster.healthy
 
 
-Mask = NDArray[np.bool_]
-"""A flag for every node."""
-Exclusion = Callable[[Cluster, Request], Mask | None]
+Exclusion = Callable[[Cluster, Request], Flags | None]
 """The nodes that a rule keeps from a request; None where it concerns none."""
 
 EXCLUSIONS: Final[tuple[tuple[Reason, Exclusion], ...]] = (
@@ -193,54 +177,54 @@ EXCLUSIONS: Final[tuple[tuple[Reason, Exclusion], ...]] = (
     (Reason.NOT_READY, lambda c, _r: ~c.ready),
     (Reason.CORDONED, lambda c, _r: c.cordoned),
     (Reason.QUARANTINED, lambda c, _r: c.quarantined),
-    (Reason.NOT_WELL, lambda c, r: c.sub_healthy if r.well_only else None),
+    (Reason.NOT_WELL, lambda c, r: c.sub_healthy if r.avoids_sub_healthy else None),
     (Reason.NOT_SELECTED, lambda c, r: _not_selected(c, r.demand)),
     (Reason.TAINTED, lambda c, r: _tainted(c, r.demand)),
     (Reason.NO_SUPERPOD, lambda c, r: _outside(c.superpod, r, Network.SUPERPODS)),
     (Reason.NO_TOPOLOGY, lambda c, r: _outside(c.leaf, r, Network.SWITCHES)),
 )
-"""Why a node is not eligible, whatever it has free; it is where no rule applies."""
+"""Why a node is not eligible, whatever it has free; eligible if no rule applies."""
 
 
-def _not_selected(cluster: Cluster, demand: Demand) -> Mask | None:
+def _not_selected(cluster: Cluster, demand: Demand) -> Flags | None:
     selects = demand.required or demand.terms
     return ~cluster.node_table.labels.selected(demand) if selects else None
 
 
-def _tainted(cluster: Cluster, demand: Demand) -> Mask | None:
+def _tainted(cluster: Cluster, demand: Demand) -> Flags | None:
     table = cluster.node_table
     return ~table.taints.tolerated(demand.tolerations) if table.taints.tainted else None
 
 
-def _outside(where: Ints, request: Request, network: Network) -> Mask | None:
+def _outside(where: Ints, request: Request, network: Network) -> Flags | None:
     return np.equal(where, NOWHERE) if request.network is network else None
 
 
-def exclusions(cluster: Cluster, request: Request) -> dict[Reason, Mask]:
+def exclusions(cluster: Cluster, request: Request) -> dict[Reason, Flags]:
     """The nodes that are not eligible, by reason."""
     found = ((reason, rule(cluster, request)) for reason, rule in EXCLUSIONS)
     return {reason: mask for reason, mask in found if mask is not None}
 
 
-def eligible(cluster: Cluster, request: Request) -> Mask:
+def eligible(cluster: Cluster, request: Request) -> Flags:
     """The nodes of the right product that take such pods at all."""
-    found: Mask = np.logical_or.reduce([*exclusions(cluster, request).values()])
+    found: Flags = np.logical_or.reduce([*exclusions(cluster, request).values()])
     return ~found
 
 
-def takes_pods(cluster: Cluster) -> Mask:
+def takes_pods(cluster: Cluster) -> Flags:
     """The nodes that take pods at all, whatever the pods request."""
     return cluster.ready & ~(cluster.cordoned | cluster.quarantined)
 
 
-def of_product(cluster: Cluster, product: Product) -> NDArray[np.bool_]:
+def of_product(cluster: Cluster, product: Product) -> Flags:
     """The nodes of one product."""
     known = product in cluster.products
     own = cluster.products.index(product) if known else len(cluster.products)
     return np.equal(cluster.product, own)
 
 
-def of_right_product(cluster: Cluster, request: Request) -> NDArray[np.bool_]:
+def of_right_product(cluster: Cluster, request: Request) -> Flags:
     """The nodes of the product that the request wants; all where it wants none."""
     if request.row is NO_CHIPS:
         return np.ones(len(cluster), np.bool_)
@@ -255,7 +239,7 @@ def health_ranks(cluster: Cluster, request: Request) -> Ints:
     return ranks
 
 
-class Basis(Struct, frozen=True):
+class EligibleNodes(Struct, frozen=True):
     """What one request finds of the nodes, whichever job holds their chips."""
 
     nodes: NDArray[np.intp]
@@ -266,18 +250,18 @@ class Basis(Struct, frozen=True):
     """What the health of each adds to its rank."""
 
 
-def _basis_of(cluster: Cluster, request: Request) -> Basis:
+def _eligible_nodes(cluster: Cluster, request: Request) -> EligibleNodes:
     """The basis of *request*, found once in an epoch."""
-    known, request = cluster.worked_out, request.of_nodes
-    epoch, basis = known.get(request, (-1, None))
+    known, request = cluster.eligibility_cache, request.node_filter_key
+    epoch, nodes_ = known.get(request, (-1, None))
     if epoch != cluster.epoch:
         (nodes,) = eligible(cluster, request).nonzero()
         within = allowed_chips(cluster, request)[nodes]
-        basis = Basis(nodes, within, health_ranks(cluster, request)[nodes])
+        nodes_ = EligibleNodes(nodes, within, health_ranks(cluster, request)[nodes])
         if len(known) >= MAX_KNOWN:
             del known[next(iter(known))]
-        known[request] = cluster.epoch, basis
-    found: Basis = basis
+        known[request] = cluster.epoch, nodes_
+    found: EligibleNodes = nodes_
     return found
 
 
@@ -286,9 +270,9 @@ def node_ranks(
 ) -> Ints:
     """The rank of every node, ``NEVER`` where it cannot hold a replica."""
     ranks = np.full(len(cluster), NEVER, np.int64)
-    basis = _basis_of(cluster, request)
-    own = request.table.ranks(cluster.free[basis.nodes] & basis.within)
-    ranks[basis.nodes] = np.where(own == NEVER, NEVER, basis.health + own)
+    nodes_ = _eligible_nodes(cluster, request)
+    own = request.table.ranks(cluster.free[nodes_.nodes] & nodes_.within)
+    ranks[nodes_.nodes] = np.where(own == NEVER, NEVER, nodes_.health + own)
     if request.demand.resources:
         ranks[~cluster.node_table.resources.roomy(request.demand)] = NEVER
     for nodes_barred in excluded.values():
@@ -303,7 +287,7 @@ def node_reasons(
     reasons = np.full(len(cluster), FITS, np.int8)
     open_ = np.ones(len(cluster), np.bool_)
 
-    def rule_out(reason: Reason, where: Mask) -> None:
+    def rule_out(reason: Reason, where: Flags) -> None:
         reasons[open_ & where] = REASONS.index(reason)
         open_[where] = False
 
@@ -318,7 +302,7 @@ def node_reasons(
     healthy = cluster.healthy[nodes]
     sizes = _full_masks()[cluster.size[nodes]]
 
-    def refused(masks: Masks) -> Mask:
+    def refused(masks: Masks) -> Flags:
         where = np.zeros(len(cluster), np.bool_)
         where[nodes] = request.table.ranks(masks) == NEVER
         return where
@@ -357,18 +341,18 @@ def capacity(
     them one after the other from each node is as many as there can be. Under a network
     rule a node holds one replica of a job.
     """
-    basis = _basis_of(cluster, request)
-    usable = cluster.free[basis.nodes] & basis.within
+    nodes_ = _eligible_nodes(cluster, request)
+    usable = cluster.free[nodes_.nodes] & nodes_.within
     if request.network is Network.NONE:
         pods = request.table.pods(usable)
     else:
         pods = (request.table.ranks(usable) != NEVER).astype(np.int64)
     if request.demand.resources:
-        most = cluster.node_table.resources.pods_that_fit(request.demand)[basis.nodes]
+        most = cluster.node_table.resources.pods_that_fit(request.demand)[nodes_.nodes]
         pods = np.minimum(pods, most)
     if excluded:
         taken = np.zeros(len(cluster), np.bool_)
         for nodes_barred in excluded.values():
             taken[nodes_barred] = True
-        pods = np.where(taken[basis.nodes], 0, pods)
+        pods = np.where(taken[nodes_.nodes], 0, pods)
     return int(pods.sum())

@@ -31,7 +31,7 @@ def fragments(cluster: Cluster, product: Product) -> dict[int, int]:
     rule = next(iter(product.rules.values()))
     for asked in ASKED:
         if asked in rule:
-            request = Request(product, rule[asked], heeds_network=False)
+            request = Request(product, rule[asked], avoids_network_faults=False)
             usable = cluster.free & cluster.healthy
             free = int(np.bitwise_count(usable[eligible(cluster, request)]).sum())
             found[asked] = free - asked * capacity(cluster, request)

@@ -128,12 +128,14 @@ def superpod_assignments(
     so once its block is split.
     """
     ranks = node_ranks(cluster, request, excluded)
-    if layout.soft and not request.heeds_network:
+    if layout.soft and not request.avoids_network_faults:
         inside = _cut(job, replicas, layout.reserve, soft=False)
         whole = _chosen(cluster, job, replicas, inside, ranks)
         if whole is not None:
             return whole
-        ranks = node_ranks(cluster, replace(request, heeds_network=True), excluded)
+        ranks = node_ranks(
+            cluster, replace(request, avoids_network_faults=True), excluded
+        )
     return _chosen(cluster, job, replicas, layout, ranks)
 
 

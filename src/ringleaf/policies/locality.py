@@ -144,7 +144,7 @@ def _in_turn(
         left[node] -= 1
         if left[node]:
             health = rank - table.rank(masks[node])
-            masks[node] &= ~table.taken(masks[node])
+            masks[node] &= ~table.choose(masks[node])
             heappush(heap, (health + table.rank(masks[node]), node))
 
 

@@ -18,7 +18,6 @@ from ringleaf.model.job import Job
 from ringleaf.model.job_labels import FOUNDATION_FROM, Network, Schema
 from ringleaf.model.placement import JobType, LeafState
 from ringleaf.model.settings import LeafChoice, Settings, SwitchMode
-from ringleaf.policies.counting import counted, need_words
 from ringleaf.policies.fit import REASONS, Excluded, Request, node_ranks, node_reasons
 from ringleaf.policies.switches import (
     LeafTable,
@@ -31,6 +30,7 @@ from ringleaf.policies.switches import (
     shape,
 )
 from ringleaf.policies.validation import is_legal
+from ringleaf.policies.words import counted, need_words, some_of
 
 MAX_TRIES = 64
 """Smaller jobs that are tried for a hint."""
@@ -62,17 +62,6 @@ def job_reasons(
         closed = table.nodes[closed_leaves(table, job, settings)[table.leaf]]
         reasons[closed] = REASONS.index(Reason.LEAF_CLOSED)
     return reasons
-
-
-def few(names: Sequence[str]) -> str:
-    """The first of *names*, and how many more there are.
-
-    >>> few(["a", "b"]), few(["a", "b", "c", "d", "e", "f", "g"])
-    ('a, b', 'a, b, c, d, e and 2 more')
-    """
-    more = len(names) - MAX_NAMED
-    shown = ", ".join(names[:MAX_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def switch_obstacle(
@@ -109,23 +98,23 @@ def switch_obstacle(
 def closed_leaves(table: LeafTable, job: Job, settings: Settings) -> Flags:
     """Leaves with fitting nodes that the rule forbids to this job."""
     assert job.job_type is not None
-    none = np.zeros(len(table.free), np.bool_)
+    none = np.zeros(len(table.fitting), np.bool_)
     if stays_inside(job, settings):
         return none
     if settings.switch_mode is SwitchMode.SPINE_LEAF_1:
         open_ = open_leaves(table, job.min_chip_pods, job.job_type, settings)
-        return ~open_ & np.greater(table.free, 0)
+        return ~open_ & np.greater(table.fitting, 0)
     if job.job_type is JobType.COMMON:
         if job.min_chip_pods <= capacity_2(table, settings.shared_leaves):
             return none
         shared = table.group(LeafState.SHARED) | table.group(LeafState.EXCLUSIVE)
         crossed = shared & table.foundation
     else:
-        crossed = table.sick | table.group(LeafState.EXCLUSIVE)
-    inside = np.greater_equal(table.free, job.min_chip_pods)
+        crossed = table.unhealthy | table.group(LeafState.EXCLUSIVE)
+    inside = np.greater_equal(table.fitting, job.min_chip_pods)
     if not looks_for_one_leaf(table, job.min_chip_pods, settings):
         inside = none
-    return crossed & ~inside & np.greater(table.free, 0)
+    return crossed & ~inside & np.greater(table.fitting, 0)
 
 
 def stays_inside(job: Job, settings: Settings) -> bool:
@@ -142,19 +131,21 @@ def _closed_words(
     second = settings.switch_mode is SwitchMode.SPINE_LEAF_2
     kind = "foundation job" if common and second else "job"
     parts = []
-    (crossed,) = (closed & ~table.sick).nonzero()
+    (crossed,) = (closed & ~table.unhealthy).nonzero()
     if len(crossed):
         jobs = _crossing(cluster, crossed.tolist())
         several = "s" * (len(jobs) > 1)
-        uses = f"{kind}{several} {few(jobs)}" if jobs else f"another {kind}"
+        uses = (
+            f"{kind}{several} {some_of(jobs, MAX_NAMED)}" if jobs else f"another {kind}"
+        )
         verb = "cross" if several else "crosses"
         them = "it" if len(crossed) == 1 else "them"
         parts.append(f"{_closed(cluster, crossed)}: {uses} {verb} {them}")
-    (sick,) = (closed & table.sick).nonzero()
+    (sick,) = (closed & table.unhealthy).nonzero()
     if len(sick):
         are = "it is" if len(sick) == 1 else "they are"
         parts.append(f"{_closed(cluster, sick)}: {are} unhealthy")
-    left = int(table.free[~closed].sum())
+    left = int(table.fitting[~closed].sum())
     nodes = counted(left, "free node")
     parts.append(f"open leaves have {nodes} of the {job.min_chip_pods} needed")
     if left >= job.min_chip_pods:
@@ -164,7 +155,7 @@ def _closed_words(
 
 def _closed(cluster: Cluster, leaves: NDArray[np.intp]) -> str:
     """The names of *leaves*, and that they are closed."""
-    names = few([cluster.leaves[leaf].name for leaf in leaves.tolist()])
+    names = some_of((cluster.leaves[leaf].name for leaf in leaves.tolist()), MAX_NAMED)
     one = len(leaves) == 1
     return f"leaf {names} is closed" if one else f"leaves {names} are closed"
 
@@ -216,8 +207,8 @@ def _inside_words(
     largest = int(table.size.max())
     if job.min_chip_pods > largest:
         return f"{stays}, and the largest leaf has {counted(largest, 'node')} only"
-    most = int(table.free.argmax())
-    has = counted(table.free.item(most), "free node")
+    most = int(table.fitting.argmax())
+    has = counted(table.fitting.item(most), "free node")
     return (
         f"{stays}, and none has {counted(job.min_chip_pods, 'free node')}; "
         f"leaf {cluster.leaves[most].name} has the most, {has}"
@@ -226,7 +217,7 @@ def _inside_words(
 
 def _budget_words(table: LeafTable, job: Job, settings: Settings) -> str:
     """2.0: the idle leaves and the shared ones that the job may use are too few."""
-    idle = int(table.free[table.group(LeafState.IDLE)].sum())
+    idle = int(table.fitting[table.group(LeafState.IDLE)].sum())
     budget = settings.shared_leaves
     best = "the best shared leaf" if budget == 1 else f"the {budget} best shared leaves"
     together = capacity_2(table, budget)
@@ -275,7 +266,7 @@ def complete_leaves(table: LeafTable, settings: Settings) -> Flags:
     """The leaves of which all nodes are free; to the vendor's guide, as many as M."""
     compact = settings.leaf_choice is LeafChoice.COMPACT
     size = table.size if compact else np.full_like(table.size, table.leaf_size)
-    return np.equal(table.free, size) & np.greater(table.free, 0)
+    return np.equal(table.fitting, size) & np.greater(table.fitting, 0)
 
 
 def _whole_words(table: LeafTable, n: int, settings: Settings, open_: Flags) -> str:
@@ -287,7 +278,7 @@ def _whole_words(table: LeafTable, n: int, settings: Settings, open_: Flags) -> 
         leaves = counted(full + 1, "complete leaf")
         return f"it needs {leaves}, there {'is' if found == 1 else 'are'} {found}"
     left = n
-    for size in sorted(table.free[complete].tolist(), reverse=True):
+    for size in sorted(table.fitting[complete].tolist(), reverse=True):
         left -= size * (size <= left)
     if left == n:
         return f"no {_open(open_)}leaf is complete"

@@ -8,7 +8,7 @@ decisions of docs/decisions.md hold.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Strategy
@@ -70,15 +70,9 @@ def _row(
     counted_as: tuple[str, str],
     selector: LabelSelector,
     source: str,
-    sized: bool = False,
-    alone: frozenset[int] = frozenset(),
-    alone_is_strict_only: bool = False,
-    one_pod_when_distributed: bool = False,
-    heeds_network: bool = True,
-    superpod: bool = False,
-    blocks: bool = False,
-    switch_modes: tuple[SwitchMode, ...] = (),
+    **more: Any,  # noqa: ANN401 - further fields of the product
 ) -> Product:
+    """A product that is *wired* in groups: chips, chips of a group, name, words."""
     chips, width, group, wiring = wired
     resource, chip_prefix = counted_as
     return Product(
@@ -86,22 +80,15 @@ def _row(
         title=title,
         other_names=other_names,
         chips=chips,
-        sized=sized,
         width=width,
         group=group,
         wiring=wiring,
         rules=MappingProxyType(dict(rules)),
-        alone=alone,
-        alone_is_strict_only=alone_is_strict_only,
-        one_pod_when_distributed=one_pod_when_distributed,
-        heeds_network=heeds_network,
-        superpod=superpod,
-        blocks=blocks,
-        switch_modes=switch_modes,
         resource=resource,
         chip_prefix=chip_prefix,
         selector=selector,
         source=source,
+        **more,
     )
 
 

@@ -54,11 +54,11 @@ def scopes_of(job: Job) -> tuple[RestartScope, ...]:
 
 
 def survivors(cluster: Cluster, job: Job) -> Iterator[Placement]:
-    """The placements of before that are still good, role by role.
+    """The previous placements that are still usable, role by role.
 
-    Node and chips are healthy and what the pod asks; every pod and every chip counts
-    once. Where all pods were deleted, a pod that returns is new to its node, which must
-    take it.
+    Node and chips are healthy and match the request of the pod; every pod and every
+    chip counts once. If all pods were deleted (scope ``JOB``), the node must be
+    eligible as for a new pod.
     """
     assert job.previous is not None
     past, back = job.previous, job.previous.scope is RestartScope.JOB

@@ -114,7 +114,7 @@ def _marked_anew(
             return list(kept)
         alone = table.state.item(leaf) == LeafState.IDLE
         state = LeafState.EXCLUSIVE if alone else LeafState.SHARED
-        mark = LeafAnnotation(job.job_type, state, not table.sick.item(leaf))
+        mark = LeafAnnotation(job.job_type, state, not table.unhealthy.item(leaf))
         found.append(replace(assignment, mark=mark))
     return found
 
@@ -139,7 +139,7 @@ def _replacements(
 
 def _at_home(table: LeafTable, stay: Stay, n: int) -> LeafSlices | None:
     """*n* more nodes under the one leaf of the job."""
-    own = np.zeros(len(table.free), np.bool_)
+    own = np.zeros(len(table.fitting), np.bool_)
     own[stay.home] = True
     return one_leaf(table, n, own) if n else []
 
@@ -153,7 +153,7 @@ def repair_1(
     if inside and (slices := _at_home(table, stay, n)) is not None:
         return slices
     # A leaf is open if no job crosses it: more pods than it has nodes say so.
-    never_inside = int(table.free.max(initial=0)) + 1
+    never_inside = int(table.fitting.max(initial=0)) + 1
     open_ = open_leaves(table, never_inside, job.job_type, settings)
     if stay.crosses:
         open_[stay.home] = True
@@ -208,7 +208,7 @@ def least_used(
     keys = (
         leaf[allowed],
         table.rank[allowed],
-        table.free[leaf[allowed]],
+        table.fitting[leaf[allowed]],
         away[allowed],
     )
     order = np.lexsort(keys)
@@ -240,7 +240,7 @@ def brought_home(
         return at
     leaf = table.leaf
     home = allowed[np.isin(leaf[allowed], stay.home)]
-    home = home[np.lexsort((table.rank[home], table.free[leaf[home]]))]
+    home = home[np.lexsort((table.rank[home], table.fitting[leaf[home]]))]
 
     def swapped(at: Ints) -> Ints | None:
         unused = home[~np.isin(home, at)]
@@ -302,15 +302,15 @@ def _used(
     table: LeafTable, n: int, leaves: Ints, state: LeafState
 ) -> tuple[LeafSlices, int]:
     """Up to *n* nodes under leaves the job uses already, fewest free first."""
-    order = leaves[np.argsort(table.free[leaves], kind="stable")]
+    order = leaves[np.argsort(table.fitting[leaves], kind="stable")]
     return fill(table, n, order, state)
 
 
 def _without(table: LeafTable, leaves: Ints) -> LeafTable:
     """The table with no free nodes under *leaves*; the others stand where they did."""
-    free = table.free.copy()
+    free = table.fitting.copy()
     free[leaves] = 0
-    return replace(table, free=free)
+    return replace(table, fitting=free)
 
 
 def _further(table: LeafTable, n: int, budget: int) -> LeafSlices | None:
@@ -318,7 +318,7 @@ def _further(table: LeafTable, n: int, budget: int) -> LeafSlices | None:
     idle = arranged(table, ascending(table, table.group(LeafState.IDLE)), n)
     slices: LeafSlices = []
     for leaf in idle.tolist():
-        free = table.free.item(leaf)
+        free = table.fitting.item(leaf)
         if free >= n:
             whole = free == n or not budget
             state = LeafState.EXCLUSIVE if whole else LeafState.SHARED
@@ -326,7 +326,7 @@ def _further(table: LeafTable, n: int, budget: int) -> LeafSlices | None:
         slices.append(LeafSlice(table.under(leaf, free), LeafState.EXCLUSIVE))
         n -= free
     shared = ascending(table, table.group(LeafState.SHARED))
-    if budget == 0 or table.free[shared][-budget:].sum() < n:
+    if budget == 0 or table.fitting[shared][-budget:].sum() < n:
         return None
     return slices + on_shared(table, n, shared, budget)
 

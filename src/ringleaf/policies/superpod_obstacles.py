@@ -13,14 +13,14 @@ from ringleaf.model.job_labels import Firmness, Network
 from ringleaf.model.placement import LeafState
 from ringleaf.model.settings import Settings, SwitchMode
 from ringleaf.model.uplinks import NOWHERE
-from ringleaf.policies.counting import counted, need_words, plural
 from ringleaf.policies.fit import Request
 from ringleaf.policies.gang import NodeAssignment, block_layout
-from ringleaf.policies.obstacles import MAX_TRIES, Obstacle, few, stays_inside
+from ringleaf.policies.obstacles import MAX_NAMED, MAX_TRIES, Obstacle, stays_inside
 from ringleaf.policies.repair import missing_replicas, without_pods
 from ringleaf.policies.superpods import BlockLayout, superpods_of
 from ringleaf.policies.switches import leaf_table
 from ringleaf.policies.validation import is_legal
+from ringleaf.policies.words import counted, need_words, plural, some_of
 
 
 def superpod_obstacle(
@@ -40,7 +40,7 @@ def superpod_obstacle(
         return Obstacle(because)
     needs = ""
     if (short := layout.nodes - sum(free.values())) > 0:
-        healthy = " with a healthy network" * request.heeds_network
+        healthy = " with a healthy network" * request.avoids_network_faults
         more = counted(short, "more node")
         need = need_words(request, names_node=False)
         needs = f"needs {more} with {need}{healthy}"
@@ -53,11 +53,11 @@ def _room_for_blocks(free: Mapping[int, int], layout: BlockLayout) -> str:
     """The blocks that are needed, and the room for them (hard)."""
     room = sum(nodes // layout.size for nodes in free.values())
     most = sorted(free, key=lambda s: (-free[s], s))
-    shown = few([f"SuperPoD {s} has {free[s]}" for s in most])
+    shown = some_of((f"SuperPoD {s} has {free[s]}" for s in most), MAX_NAMED)
     shown = f"{shown} free" if shown else "no SuperPoD has a free node"
     size = counted(layout.size, "node")
     if layout.rests:
-        left = few([counted(nodes, "node") for nodes in layout.rests])
+        left = some_of((counted(nodes, "node") for nodes in layout.rests), MAX_NAMED)
         whole = counted(layout.blocks, "whole block")
         return (
             f"SuperPoD rule: needs {whole} of {size} and, "
@@ -121,8 +121,8 @@ def repair_obstacle(
     if NOWHERE in leaves:
         return Obstacle(f"{lost}, but a pod that stays is under no known leaf switch")
     home = np.unique(leaves).tolist()
-    names = few([cluster.leaves[leaf].name for leaf in home])
-    has = int(table.free[home].sum())
+    names = some_of((cluster.leaves[leaf].name for leaf in home), MAX_NAMED)
+    has = int(table.fitting[home].sum())
     rule = {
         SwitchMode.SINGLE_LAYER: "the job stays under its leaf",
         SwitchMode.SPINE_LEAF_1: "a slot that is used least, under a leaf that no "
@@ -154,10 +154,9 @@ def _block_words(
         for p in (*job.previous.lost, *job.previous.placements)
         if p.replica in away and p.node in cluster.index
     }
-    rooms = few(
-        [
-            f"SuperPoD {s} has {counted(free.get(s, 0), 'other fitting node')}"
-            for s in sorted(homes)
-        ]
-    )
-    return f" in the SuperPoD of the block: {rooms}" if rooms else ""
+    rooms = [
+        f"SuperPoD {s} has {counted(free.get(s, 0), 'other fitting node')}"
+        for s in sorted(homes)
+    ]
+    shown = some_of(rooms, MAX_NAMED)
+    return f" in the SuperPoD of the block: {shown}" if rooms else ""

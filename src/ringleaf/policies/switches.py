@@ -54,7 +54,7 @@ class LeafTable(Struct, frozen=True):
     slot: Ints
     starts: Ints
     costs: Costs | None
-    free: Ints
+    fitting: Ints
     size: Ints
     slots: Ints
     leaf_size: int
@@ -62,12 +62,12 @@ class LeafTable(Struct, frozen=True):
     foundation: Flags
     common: Flags
     state: Ints
-    sick: Flags
+    unhealthy: Flags
 
     @property
     def leaf(self) -> Ints:
         """The leaf of each of ``nodes``."""
-        return np.repeat(np.arange(len(self.free)), np.diff(self.starts))
+        return np.repeat(np.arange(len(self.fitting)), np.diff(self.starts))
 
     def under(self, leaf: int, count: int) -> Ints:
         """Where the best *count* nodes of *leaf* stand in ``nodes``."""
@@ -81,7 +81,7 @@ class LeafTable(Struct, frozen=True):
 
     def group(self, state: LeafState) -> Flags:
         """The healthy leaves in *state* (2.0)."""
-        return ~self.sick & np.equal(self.state, state)
+        return ~self.unhealthy & np.equal(self.state, state)
 
 
 def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
@@ -98,7 +98,7 @@ def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
         slot=cluster.slot[nodes],
         starts=np.concatenate([[0], np.cumsum(free)]),
         costs=costs_of(rank),
-        free=free,
+        fitting=free,
         size=cluster.leaf_sizes,
         slots=cluster.slots_by_leaf,
         leaf_size=settings.nodes_per_leaf or cluster.largest_leaf,
@@ -106,7 +106,7 @@ def leaf_table(cluster: Cluster, ranks: Ints, settings: Settings) -> LeafTable:
         foundation=uplinks.foundation > 0,
         common=uplinks.uncommon == 0,
         state=uplinks.state,
-        sick=uplinks.sick,
+        unhealthy=uplinks.unhealthy,
     )
 
 
@@ -125,7 +125,7 @@ def choose_slices(
     table: LeafTable, n: int, job_type: JobType, settings: Settings
 ) -> LeafSlices | None:
     """The nodes of a job of *n* pods under the switch affinity in force."""
-    if not len(table.free):
+    if not len(table.fitting):
         return None  # no topology is known
     match settings.switch_mode:
         case SwitchMode.SINGLE_LAYER:
@@ -162,7 +162,7 @@ def open_leaves(
     """
     may_share = settings.share_common_leaves and job_type is JobType.COMMON
     spared = table.common if may_share else np.zeros_like(table.common)
-    return ~table.crossed | (table.free >= n) | spared
+    return ~table.crossed | (table.fitting >= n) | spared
 
 
 def one_leaf(
@@ -185,9 +185,9 @@ def one_leaf(
 
 def tightest(table: LeafTable, n: int, allowed: Flags) -> Leaves:
     """The allowed leaves that have the fewest nodes of those with at least *n*."""
-    (enough,) = (allowed & (table.free >= n)).nonzero()
-    free = table.free[enough]
-    fewest = int(free.min(initial=table.free.max()))
+    (enough,) = (allowed & (table.fitting >= n)).nonzero()
+    free = table.fitting[enough]
+    fewest = int(free.min(initial=table.fitting.max()))
     found: Leaves = enough[free == fewest]
     return found
 
@@ -208,7 +208,7 @@ def split(
     Together they cost least. Where all cost the same, the first are taken whole and the
     next one in part.
     """
-    size = table.free.item(tied[0])
+    size = table.fitting.item(tied[0])
     if table.costs is None:
         return tied[:n_whole], int(tied[n_whole])
     starts = table.starts[tied]
@@ -236,13 +236,13 @@ def arranged(table: LeafTable, leaves: Leaves, n: int) -> Leaves:
     """
     if table.costs is None:
         return leaves
-    sums = np.cumsum(table.free[leaves])
+    sums = np.cumsum(table.fitting[leaves])
     if not 0 < n < sums.max(initial=0):
         return leaves
     at = int(np.searchsorted(sums, n))
-    size = table.free.item(leaves[at])
-    tied = table.free[leaves] == size
-    before = int(table.free[leaves[:at]][~tied[:at]].sum())
+    size = table.fitting.item(leaves[at])
+    tied = table.fitting[leaves] == size
+    before = int(table.fitting[leaves[:at]][~tied[:at]].sum())
     n_whole, rest = shape(n - before, size)
     whole, part = split(table, leaves[tied], n_whole, rest)
     others = leaves[tied & ~np.isin(leaves, [*whole.tolist(), part])]
@@ -255,7 +255,7 @@ def single_layer(table: LeafTable, n: int) -> LeafSlices | None:
     """One leaf or none: there is no spine."""
     if n > table.leaf_size:
         return None
-    every = np.ones(len(table.free), np.bool_)
+    every = np.ones(len(table.fitting), np.bool_)
     return one_leaf(table, n, every, last_wins=LAST_LISTED_WINS)
 
 
@@ -264,8 +264,8 @@ def affinity_1(
 ) -> LeafSlices | None:
     """Switch affinity 1.0: one leaf, whole leaves, logical leaves, anything.
 
-    A job inside a leaf that another one crosses takes nodes there that are closed to
-    all that would cross it.
+    A job may go inside a leaf that another one crosses: no job that would cross the
+    leaf could use these nodes.
     """
     padding, compact = job_type is JobType.PADDING, choice is LeafChoice.COMPACT
     if n < table.leaf_size or padding or compact:
@@ -293,7 +293,7 @@ def shape(n: int, leaf_size: int) -> tuple[int, int]:
 def whole_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     """Complete leaves in their order, the last of them in part (D10)."""
     full, rest = shape(n, table.leaf_size)
-    (complete,) = (open_ & (table.free == table.leaf_size)).nonzero()
+    (complete,) = (open_ & (table.fitting == table.leaf_size)).nonzero()
     if len(complete) <= full:
         return None
     whole, part = split(table, complete, full, rest)
@@ -308,11 +308,11 @@ def compact_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
     into what is left; what is left then goes to the open leaf with the fewest nodes
     that are enough, among equals by D35.
     """
-    complete = open_ & (table.free == table.size) & (table.free > 0)
+    complete = open_ & (table.fitting == table.size) & (table.fitting > 0)
     unused = open_.copy()
     whole: dict[int, Leaves] = {}
-    for size in np.unique(table.free[complete])[::-1].tolist():
-        (tied,) = (complete & (table.free == size)).nonzero()
+    for size in np.unique(table.fitting[complete])[::-1].tolist():
+        (tied,) = (complete & (table.fitting == size)).nonzero()
         n_whole = min(len(tied), n // size)
         n -= n_whole * size
         unused[tied] = n_whole < len(tied)
@@ -322,7 +322,7 @@ def compact_leaves(table: LeafTable, n: int, open_: Flags) -> LeafSlices | None:
         tied = tightest(table, n, unused)
         if not len(tied):
             return None
-        size = table.free.item(tied[0])
+        size = table.fitting.item(tied[0])
         own = whole.get(size, tied[:0])
         whole[size], part = with_part(table, own, tied, complete, n)
         last = [LeafSlice(table.under(part, n))]
@@ -351,7 +351,7 @@ def with_part(
         if table.costs is None:
             return 0, 0
         leaves = np.append(*way)
-        counts = np.append(table.free[way[0]], rest)
+        counts = np.append(table.fitting[way[0]], rest)
         health, fragments = table.costs.of(table.starts[leaves], counts)
         return int(health.sum()), int(fragments.sum())
 
@@ -376,17 +376,17 @@ class Positions(Struct, frozen=True):
 
 
 def positions_of(table: LeafTable, open_: Flags, *, listed: bool = False) -> Positions:
-    """The second of the two arrays: nodes by their relative position.
+    """The nodes of open leaves by slot, the vendor's array of relative positions.
 
     *listed*: leaves with as many free nodes stay in their order.
     """
     leaf = table.leaf
-    place = np.empty(len(table.free), np.int64)
-    place[np.argsort(-table.free, kind="stable")] = np.arange(len(place))
+    place = np.empty(len(table.fitting), np.int64)
+    place[np.argsort(-table.fitting, kind="stable")] = np.arange(len(place))
     (at,) = open_[leaf].nonzero()
     keys: tuple[Ints, ...] = (place[leaf[at]], table.slot[at])
     if table.costs is not None and not listed:
-        keys = (keys[0], table.rank[at], -table.free[leaf[at]], keys[1])
+        keys = (keys[0], table.rank[at], -table.fitting[leaf[at]], keys[1])
     at = at[np.lexsort(keys)]
     lengths = np.bincount(table.slot[at], minlength=table.leaf_size)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
@@ -427,9 +427,9 @@ def one_logical_leaf(table: LeafTable, n: int, open_: Flags) -> Ints | None:
         # The first that is found for a slot and a number of free nodes is the best.
         width = len(table.nodes) + 1
         kinds, first = np.unique(
-            slot[at] * width + table.free[leaf[at]], return_index=True
+            slot[at] * width + table.fitting[leaf[at]], return_index=True
         )
-        own = slot[row] * width + table.free[leaf[row]]
+        own = slot[row] * width + table.fitting[leaf[row]]
         row = at[first[np.searchsorted(kinds, own)]]
     return best_of(table, row, n)
 
@@ -461,7 +461,7 @@ def fill(
     for leaf in arranged(table, leaves, n).tolist():
         if not n:
             break
-        if count := min(n, table.free.item(leaf)):
+        if count := min(n, table.fitting.item(leaf)):
             slices.append(LeafSlice(table.under(leaf, count), state, healthy))
             n -= count
     return slices, n
@@ -487,7 +487,7 @@ def affinity_2(
     )
     padding = job_type is JobType.PADDING
     if padding or looks_for_one_leaf(table, n, settings):
-        for group in (exclusive, table.sick, shared, idle):
+        for group in (exclusive, table.unhealthy, shared, idle):
             if slices := one_leaf(table, n, group):
                 return slices
         if padding:
@@ -499,9 +499,9 @@ def affinity_2(
 
 def capacity_2(table: LeafTable, budget: int) -> int:
     """Nodes a job may cross to: all under idle leaves, and the best shared ones."""
-    shared = np.sort(table.free[table.group(LeafState.SHARED)])
+    shared = np.sort(table.fitting[table.group(LeafState.SHARED)])
     best = shared[max(0, len(shared) - budget) :]
-    return int(table.free[table.group(LeafState.IDLE)].sum() + best.sum())
+    return int(table.fitting[table.group(LeafState.IDLE)].sum() + best.sum())
 
 
 def within_capacity(table: LeafTable, n: int, budget: int) -> LeafSlices:
@@ -509,17 +509,17 @@ def within_capacity(table: LeafTable, n: int, budget: int) -> LeafSlices:
     slices, rest, larger = idle_whole(table, n)
     if not rest:
         return slices
-    under = np.zeros(len(table.free), np.bool_)
+    under = np.zeros(len(table.fitting), np.bool_)
     under[larger] = True
     tied = tightest(table, rest, under)
     if not len(tied):
         shared = ascending(table, table.group(LeafState.SHARED))
         return slices + on_shared(table, rest, shared, budget)
-    size = table.free.item(tied[0])
+    size = table.fitting.item(tied[0])
     if slices and len(slices[-1].at) == size:
         # Leaves of one size: which are taken whole, and which holds the remainder.
         n_whole = sum(len(each.at) == size for each in slices)
-        own = table.group(LeafState.IDLE) & (table.free == size)
+        own = table.group(LeafState.IDLE) & (table.fitting == size)
         whole, part = split(table, own.nonzero()[0], n_whole, rest)
         slices[-n_whole:] = fill(table, size * n_whole, whole, LeafState.EXCLUSIVE)[0]
     else:
@@ -533,7 +533,7 @@ def idle_whole(table: LeafTable, n: int) -> tuple[LeafSlices, int, Leaves]:
     With them comes what remains of *n*, and the idle leaves after them.
     """
     idle = descending(table, table.group(LeafState.IDLE))
-    sums = np.cumsum(table.free[idle])
+    sums = np.cumsum(table.fitting[idle])
     whole = int(np.searchsorted(sums, n, side="right"))
     taken = int(sums[whole - 1]) if whole else 0
     idle = arranged(table, idle, taken)
@@ -543,20 +543,20 @@ def idle_whole(table: LeafTable, n: int) -> tuple[LeafSlices, int, Leaves]:
 
 def ascending(table: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, fewest first, in order among equals."""
-    (leaves,) = (which & (table.free > 0)).nonzero()
-    return leaves[np.argsort(table.free[leaves], kind="stable")]
+    (leaves,) = (which & (table.fitting > 0)).nonzero()
+    return leaves[np.argsort(table.fitting[leaves], kind="stable")]
 
 
 def descending(table: LeafTable, which: Flags) -> Leaves:
     """Leaves of a group that have free nodes, most first, in order among equals."""
-    (leaves,) = (which & (table.free > 0)).nonzero()
-    return leaves[np.argsort(-table.free[leaves], kind="stable")]
+    (leaves,) = (which & (table.fitting > 0)).nonzero()
+    return leaves[np.argsort(-table.fitting[leaves], kind="stable")]
 
 
 def on_shared(table: LeafTable, rest: int, shared: Leaves, budget: int) -> LeafSlices:
     """*rest* nodes under one or two of *shared* (ascending), which stay shared."""
     leaves = shared_leaves(table, shared, rest, budget)
-    sizes = [min(rest, table.free.item(leaves[0]))]
+    sizes = [min(rest, table.fitting.item(leaves[0]))]
     sizes += [rest - sizes[0]] * (rest > sizes[0])
     return [
         LeafSlice(table.under(leaf, count), LeafState.SHARED)
@@ -571,7 +571,7 @@ def shared_leaves(
 
     The second is listed after the first and used only if the first does not suffice.
     """
-    sizes = table.free[shared]
+    sizes = table.fitting[shared]
     if budget == 1 or len(shared) == 1:
         size = sizes[np.searchsorted(sizes, rest)]
         return [cheapest(table, shared[sizes == size], rest)]
@@ -598,7 +598,7 @@ def over_capacity(table: LeafTable, n: int) -> LeafSlices | None:
     idle = descending(table, table.group(LeafState.IDLE))
     slices, n = fill(table, n, idle, LeafState.EXCLUSIVE)
     for group in (
-        table.sick,
+        table.unhealthy,
         table.group(LeafState.SHARED) & spared,
         table.group(LeafState.EXCLUSIVE) & spared,
     ):

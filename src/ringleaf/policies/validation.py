@@ -19,8 +19,8 @@ from ringleaf.model.job_labels import TOR_AFFINITY, Network
 from ringleaf.model.mask import runs_of
 from ringleaf.model.product import ProductMode
 from ringleaf.model.settings import JobRequests, Settings, SwitchMode
-from ringleaf.policies.counting import counted
 from ringleaf.policies.products import FRAMEWORKS, PRODUCTS, mode_of, rule_for
+from ringleaf.policies.words import counted
 
 
 def validate(job: Job, settings: Settings) -> Invalid | None:

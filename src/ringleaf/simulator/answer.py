@@ -97,8 +97,8 @@ def instruction_plain(cluster: Cluster, instruction: Instruction) -> dict[str, A
         case Delete(job, replicas, cause, why, force):
             body = {"job": job, "replicas": list(replicas), "cause": cause}
             body |= {"why": why, "force": force}
-        case ReportFaultyPods(job, ailments):
-            body = {"job": job, "ailments": [plain_of(each) for each in ailments]}
+        case ReportFaultyPods(job, pod_faults):
+            body = {"job": job, "ailments": [plain_of(each) for each in pod_faults]}
         case PersistRepair(job, kept):
             body = {"job": job, "record": kept and plain_of(kept)}
         case AskToExit(job, exits):

@@ -6,8 +6,8 @@ from typing import Final, NoReturn
 
 from ringleaf.model.product import Product
 from ringleaf.model.spelling import did_you_mean
-from ringleaf.policies.counting import some_of
 from ringleaf.policies.products import find_product, similar_product
+from ringleaf.policies.words import some_of
 from ringleaf.simulator.source import BadInput, brief
 from ringleaf.simulator.wanted import WANTED
 

@@ -293,7 +293,7 @@ _FORMS: Final[Mapping[type, Callable[[Any], Plain]]] = MappingProxyType(
         PodsEnding: lambda e: {"pods-ending": _pods_of(e)},
         BindFailed: lambda e: {"bind-fails": _pods_of(e)},
         PodFaultsReported: lambda e: {
-            "pods-ail": {"job": e.job, "ailments": [*map(plain_of, e.ailments)]}
+            "pods-ail": {"job": e.job, "ailments": [*map(plain_of, e.pod_faults)]}
         },
         PodsRun: lambda e: {"pods-run": _pods_of(e) | times({"since": e.since})},
         PodsRefused: lambda e: {

@@ -248,7 +248,7 @@ class EventReader(Struct, frozen=True):
         )
         record = struct_of(
             given,
-            ailments=self._ailments(f"{path}.record.ailments", given.ailments),
+            pod_faults=self._ailments(f"{path}.record.ailments", given.ailments),
             placements=tuple(placements),
         )
         return RepairKnown(entry.job, record)

@@ -16,10 +16,10 @@ from ringleaf.model.job_labels import Firmness, Schema, Strategy
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.run_time import Similarity
 from ringleaf.model.settings import DefaultAffinity, JobRequests, LeafChoice
-from ringleaf.policies.faults import CAUSES
+from ringleaf.policies.faults import FAULT_CAUSES
 
 MAX_NODES: Final = 100_000
-OF_PODS: Final = tuple(dict.fromkeys(cause for cause, _test in CAUSES))
+OF_PODS: Final = FAULT_CAUSES
 """What can be wrong with a pod."""
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]

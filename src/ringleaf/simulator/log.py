@@ -78,9 +78,9 @@ class Recorder:
         return self._engine.view
 
     @property
-    def is_cut_short(self) -> bool:
+    def has_more(self) -> bool:
         """Whether the last call stopped before everything was decided."""
-        return self._engine.is_cut_short
+        return self._engine.has_more
 
     @property
     def admitted(self) -> Sequence[str]:
@@ -120,7 +120,7 @@ def beginning_of(engine: Engine) -> Beginning:
         nodes=tuple(engine.nodes),
         leaves=engine.leaves,
         queues=tuple(engine.view.queues.values()),
-        conf=engine.cycle.framework.conf,
+        conf=engine.context.framework.conf,
     )
 
 

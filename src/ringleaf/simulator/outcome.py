@@ -118,11 +118,11 @@ def fate_plain(run: ScenarioRun, fate: Fate) -> Plain:
     return found
 
 
-def let_go(engine: Engine, name: str, statement: Statement) -> None:
+def drop_hold(engine: Engine, name: str, statement: Statement) -> None:
     """Release what is reserved or held for the job, until *statement* ends."""
     if name in engine.reservations:
         statement.drop(engine.reservations[name].owner)
-    engine.cycle.failures.repairs.let_go(name, statement)
+    engine.context.repairs.drop_hold(name, statement)
 
 
 def asking(engine: Engine, name: str, job: Job) -> Job:
@@ -130,16 +130,16 @@ def asking(engine: Engine, name: str, job: Job) -> Job:
     job_state = engine.view.job_states.get(name)
     if job_state is None or not job_state.below_min_available:
         return job
-    return engine.cycle.placer.asking(job_state, job)
+    return engine.context.placer.asking(job_state, job)
 
 
 def network_of(run: ScenarioRun, job: Job) -> NetworkView:
     """The network rule of *job*, and what it finds at the end of the run."""
     engine = run.engine
     with Statement(engine.view.cluster) as statement:
-        let_go(engine, job.name, statement)
+        drop_hold(engine, job.name, statement)
         asks = asking(engine, job.name, job)
-        return network_view(engine.cycle.framework.session, asks)
+        return network_view(engine.context.framework.session, asks)
 
 
 def end_of(run: ScenarioRun) -> float:
@@ -223,17 +223,17 @@ def queue_position(run: ScenarioRun, name: str) -> QueuePosition | None:
 
     Jobs that are let in come before those that are not, in the order of the plugins.
     """
-    cycle = run.engine.cycle
+    ctx = run.engine.context
     job_state = run.engine.view.job_states.get(name)
     if job_state is None:
         return None
     waiting = [
-        (each.phase is Phase.PENDING, cycle.framework.votes.job_key(each), each.number)
-        for waitlist in cycle.pending.lists
+        (each.phase is Phase.PENDING, ctx.framework.votes.job_key(each), each.number)
+        for waitlist in ctx.pending.lists
         for each in waitlist
         if each.job.queue == job_state.job.queue
     ]
-    own = (job_state.phase is Phase.PENDING, cycle.framework.votes.job_key(job_state))
+    own = (job_state.phase is Phase.PENDING, ctx.framework.votes.job_key(job_state))
     waiting.sort()
     if (*own, job_state.number) not in waiting:
         return None
@@ -243,10 +243,10 @@ def queue_position(run: ScenarioRun, name: str) -> QueuePosition | None:
 def queue_plain(engine: Engine, name: str) -> Plain:
     """A queue as plain values: its weight, what it uses, what it deserves now."""
     view = engine.view
-    queue, account = view.queues.get(name), view.accounts[name]
+    queue, account = view.queues.get(name), view.queue_usage[name]
     if queue is None:
         return {"name": name}
-    proportion = engine.cycle.framework.votes.plugins.get("proportion")
+    proportion = engine.context.framework.votes.plugins.get("proportion")
     part = proportion.part(name) if isinstance(proportion, Proportion) else None
     asked = {resource for resource, n in account.requested.items() if n}
     deserved = {} if part is None else part.deserved

@@ -32,7 +32,7 @@ _STRUCTS: Final[Mapping[type[Struct], tuple[type[Struct], Mapping[str, str]]]] =
             AilmentEntry: (PodFault, {}),
             EndedReservationEntry: (EndedReservation, {"chip_seconds": "kept_idle"}),
             FaultEntry: (Fault, {}),
-            RecordEntry: (Record, {"reach": "scope"}),
+            RecordEntry: (Record, {"reach": "scope", "ailments": "pod_faults"}),
             RunSeriesEntry: (RunSeries, {}),
         }
     )

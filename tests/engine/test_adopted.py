@@ -48,11 +48,11 @@ class OneByOne(Engine):
         super().__init__(nodes, queues=queues, conf=conf)
         jobs = self._jobs
 
-        def one_by_one(events: Iterable[JobArrived]) -> None:
+        def is_placed_pod_by_pod(events: Iterable[JobArrived]) -> None:
             for event in events:
                 jobs.job_arrived(event)
 
-        jobs.jobs_arrived = one_by_one  # type: ignore[method-assign]
+        jobs.jobs_arrived = is_placed_pod_by_pod  # type: ignore[method-assign]
 
 
 def nodes(draw: Random) -> list[Node]:
@@ -115,7 +115,7 @@ def others(draw: Random) -> Event:
     name, node = f"j{draw.randrange(12)}", f"n{draw.randrange(6)}"
     ailment = PodFault(0, Cause.POD, node)
     placement = Placement(0, node, (0,))
-    record = Record(1.0, ailments=(ailment,), placements=(placement,), deleted=(0,))
+    record = Record(1.0, pod_faults=(ailment,), placements=(placement,), deleted=(0,))
     return draw.choice(
         (
             JobGone(name, returns=True),
@@ -128,11 +128,11 @@ def others(draw: Random) -> Event:
 
 def state(engine: Engine) -> dict[str, Any]:
     """All that an engine knows that jobs which arrive may change."""
-    view, cycle = engine.view, engine.cycle
-    cluster, starts = view.cluster, cycle.failures.starts
+    view, ctx = engine.view, engine.context
+    cluster, starts = view.cluster, ctx.startup
     arrays = ("free", "taken", "pool", "healthy", "quarantined")
-    accounts = ("allocated", "requested", "inqueue", "elastic")
-    table, lists = cluster.node_table, cycle.pending.lists
+    queue_usage = ("allocated", "requested", "inqueue", "elastic")
+    table, lists = cluster.node_table, ctx.pending.lists
     known = {
         name: {key: value for key, value in vars(each).items() if key != "promised"}
         for name, each in view.job_states.items()
@@ -145,13 +145,13 @@ def state(engine: Engine) -> dict[str, Any]:
         "spine": [cluster.uplinks.state.tolist(), cluster.uplinks.crossings()],
         "standings": known,
         "accounts": {
-            name: [getattr(each, key) for key in accounts] + [[*each.jobs]]
-            for name, each in view.accounts.items()
+            name: [getattr(each, key) for key in queue_usage] + [[*each.jobs]]
+            for name, each in view.queue_usage.items()
         },
         "starts": {name: starts.not_before(name) for name in known},
         "pending": [name for name in known if any(name in each for each in lists)],
-        "just_arrived": [*cycle.pending.just_arrived],
-        "repairs": [*cycle.failures.repairs.open],
+        "just_arrived": [*ctx.pending.just_arrived],
+        "repairs": [*ctx.repairs.open],
         "reservations": [*engine.reservations],
     }
 

@@ -1,7 +1,6 @@
 """One job is tried: its quota, the reservations of others, the plugins' last word."""
 
 import pytest
-from tests.engine.story import NPU, PREEMPT, Story, at, conf, job, node, queue
 
 from ringleaf.actions.evict import VictimSearch
 from ringleaf.config.conf import Conf
@@ -21,6 +20,7 @@ from ringleaf.model.demand import Demand, PodTerm
 from ringleaf.model.job import Job
 from ringleaf.model.job_labels import Schema
 from ringleaf.model.queue import Queue
+from tests.engine.story import NPU, PREEMPT, Story, at, conf, job, node, queue
 
 QUOTAS = [
     pytest.param(100, 5, 1, 5, id="all pods where all may run"),
@@ -41,7 +41,7 @@ def test_how_many_pods_may_run(
     story.arrives(job("j", 1, pods, min_available=least, queue="q"))
     job_state = story.engine.view.job_states["j"]
 
-    assert story.engine.cycle.quota.limit(job_state) == want
+    assert story.engine.context.quota.limit(job_state) == want
 
 
 def test_pods_that_run_count_in_what_may_run() -> None:
@@ -49,9 +49,9 @@ def test_pods_that_run_count_in_what_may_run() -> None:
     story.hears(JobArrived(job("j", 2, 6, min_available=1, queue="q"), at("a 01")))
     job_state = story.engine.view.job_states["j"]
 
-    assert story.engine.cycle.quota.limit(job_state) == 3
+    assert story.engine.context.quota.limit(job_state) == 3
     story.hears(JobArrived(job("other", 4, queue="q"), at("b 0123")))
-    assert story.engine.cycle.quota.limit(job_state) is None
+    assert story.engine.context.quota.limit(job_state) is None
 
 
 def test_an_overdue_job_is_limited_by_the_capability_of_its_queue() -> None:
@@ -60,11 +60,11 @@ def test_an_overdue_job_is_limited_by_the_capability_of_its_queue() -> None:
     story.arrives(
         job("default", 8, 2), job("j", 8, queue="q"), job("k", 8, 2, queue="q")
     )
-    job_states, cycle = story.engine.view.job_states, story.engine.cycle
+    job_states, ctx = story.engine.view.job_states, story.engine.context
 
-    assert cycle.quota.limit(job_states["j"], ignore_share=True) == 1
-    assert cycle.quota.limit(job_states["k"]) is None
-    assert cycle.quota.limit(job_states["k"], ignore_share=True) is None
+    assert ctx.quota.limit(job_states["j"], ignore_share=True) == 1
+    assert ctx.quota.limit(job_states["k"]) is None
+    assert ctx.quota.limit(job_states["k"], ignore_share=True) is None
 
 
 class Strict(Plugin):
@@ -114,7 +114,7 @@ def test_a_job_that_a_plugin_does_not_find_ready_holds_nothing(
 
     assert not any(isinstance(each, Bind) for each in said)
     assert engine.view.cluster.free.tolist() == [0xFF]
-    assert engine.view.accounts["default"].allocated == {NPU: 0}
+    assert engine.view.queue_usage["default"].allocated == {NPU: 0}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_no_place_is_kept_with_which_a_plugin_is_not_content(
     engine.handle(TimerFired(), 20)
 
     assert not engine.reservations
-    assert engine.view.job_states["high"].promised == set()
+    assert engine.view.job_states["high"].pipelined == set()
     assert engine.view.job_states["low"].terminating == set()
 
 
@@ -195,8 +195,8 @@ def test_what_ends_where_a_job_has_a_reservation_is_kept_for_no_other() -> None:
     story.arrives(job("next"), now=12)
 
     assert [*story.engine.reservations] == ["big"]
-    cycle = story.engine.cycle
-    assert cycle.reservations.unclaimed(cycle.victim_search.ending) == []
+    ctx = story.engine.context
+    assert ctx.reservations.unclaimed(ctx.victim_search.ending) == []
 
 
 def test_a_reservation_that_is_made_anew_where_it_was_is_no_news() -> None:
@@ -333,5 +333,5 @@ def test_an_overdue_job_is_limited_to_resources_that_nodes_have(
     story.arrives(job("j", 8, demand=Demand(resources=(("made-up", 1000),))))
     job_state = story.engine.view.job_states["j"]
 
-    quota = story.engine.cycle.quota.limit(job_state, ignore_share=True)
+    quota = story.engine.context.quota.limit(job_state, ignore_share=True)
     assert quota == (None if lists_all else 1)
