@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from ringleaf.cli.fault_view import FaultView
+from ringleaf.cli.fault_words import repair_lines
 from ringleaf.config.conf import Conf
 from ringleaf.config.reader import read_conf
 from ringleaf.framework.instruction import Evict, PersistRepair, Repaired
@@ -160,6 +162,20 @@ def test_a_value_that_cannot_be_read_is_a_problem() -> None:
     assert problem.message == (
         "PodGroup 'default/eval': label ringleaf.io/movable is 'yes', want true or "
         "false; the job is not moved"
+    )
+
+
+def test_a_job_that_is_moved_says_so_where_repairs_are_shown() -> None:
+    stage = fragmented(labels=MOVABLE)
+    stage.cycle()
+
+    (repair,) = FaultView(stage.engine, stage.now).plain()["repairs"]
+    said, *_held = repair_lines(repair, str)
+
+    assert repair["moved-for"] == "default/big"
+    assert said == (
+        "it is being moved so that job 'default/big' starts: pod 0 deleted; "
+        "waits for 1 pod to end"
     )
 
 

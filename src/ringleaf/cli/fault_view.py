@@ -194,7 +194,8 @@ class FaultView:
             if repair.deletion.gone_at is None
             else repair.deletion.gone_at
         )
-        return {
+        moved = {"moved-for": repair.moved_for} if repair.moved_for else {}
+        return moved | {
             "job": repair.name,
             "since": whole(repair.since),
             "reach": repair.scope.value,

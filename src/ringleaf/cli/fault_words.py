@@ -74,7 +74,10 @@ def reach_words(reach: str) -> str:
 
 def repair_lines(repair: Plain, clock: Callable[[float], str]) -> Iterator[str]:
     """How far a repair is, what happened and what is held, in sentences."""
-    words = f"it is being repaired ({reach_words(repair['reach'])})"
+    if gains := repair.get("moved-for"):
+        words = f"it is being moved so that job {gains!r} starts"
+    else:
+        words = f"it is being repaired ({reach_words(repair['reach'])})"
     if repair["deleted"]:
         words += f": {pod_words(repair['deleted'])} deleted"
     if repair["waits-for"]:
