@@ -35,7 +35,7 @@ TABLES = {
     "ringleaf.policies.products": ["tests/policies/test_products.py"],
     "ringleaf.model.decision": ["tests/policies/test_words.py"],
     "ringleaf.policies.words": ["tests/policies/test_words.py"],
-    "ringleaf.simulator.running_jobs": ["tests/simulator/test_tenants.py"],
+    "ringleaf.simulator.running_jobs": ["tests/simulator/test_running_jobs.py"],
     "ringleaf.simulator.wanted": ["tests/simulator/test_scenario.py"],
 }
 THEN = ["tests/policies", "tests/scenarios", "tests/properties/test_exhaustive.py"]
