@@ -1,4 +1,4 @@
-"""A run that was put away goes on as if nothing had been."""
+"""A run that is resumed from a checkpoint ends as if it had not been interrupted."""
 
 from functools import cache
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_run_goes_on_with_the_same_words(
     assert len(whole) > 200
 
 
-def test_a_run_can_be_put_away_again_and_again(tmp_path: Path) -> None:
+def test_a_run_can_be_saved_again_and_again(tmp_path: Path) -> None:
     path, clock = tmp_path / "run", clock_of(played(DEFAULT))
     while clock.step():
         if clock.steps % 16 == 0:
@@ -79,26 +79,26 @@ def refusal(path: Path, version: str = "1.0", **arguments: object) -> BadInput:
 
 
 @pytest.fixture
-def put_away(tmp_path: Path) -> Path:
+def saved_run(tmp_path: Path) -> Path:
     path, clock = tmp_path / "run", clock_of(played(DEFAULT))
     clock.step()
     save(path, clock, "1.0", ARGUMENTS)
     return path
 
 
-def test_a_run_of_other_arguments_is_refused_in_one_line(put_away: Path) -> None:
-    found = refusal(put_away, load=1.5)
+def test_a_run_of_other_arguments_is_refused_in_one_line(saved_run: Path) -> None:
+    found = refusal(saved_run, load=1.5)
 
     assert str(found) == (
-        f"{put_away}: the run was started with load 0.9, not 1.5; "
+        f"{saved_run}: the run was started with load 0.9, not 1.5; "
         "hint: give load as it was, or start again without --resume"
     )
 
 
-def test_a_run_of_another_version_is_refused_in_one_line(put_away: Path) -> None:
-    found = refusal(put_away, version="2.0")
+def test_a_run_of_another_version_is_refused_in_one_line(saved_run: Path) -> None:
+    found = refusal(saved_run, version="2.0")
 
-    told = f"{put_away}: the run was started with ringleaf 1.0, this is 2.0"
+    told = f"{saved_run}: the run was started with ringleaf 1.0, this is 2.0"
     assert str(found) == f"{told}; hint: {HINT}"
 
 
@@ -111,10 +111,10 @@ def test_another_file_is_refused(text: bytes, tmp_path: Path) -> None:
     assert str(refusal(path)) == told
 
 
-def test_a_file_that_is_cut_off_is_refused(put_away: Path) -> None:
-    put_away.write_bytes(put_away.read_bytes()[:-500])
+def test_a_file_that_is_cut_off_is_refused(saved_run: Path) -> None:
+    saved_run.write_bytes(saved_run.read_bytes()[:-500])
 
-    assert str(refusal(put_away)).startswith(f"{put_away}: the file is damaged: ")
+    assert str(refusal(saved_run)).startswith(f"{saved_run}: the file is damaged: ")
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

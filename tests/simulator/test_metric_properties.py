@@ -75,8 +75,8 @@ def test_the_largest_gang_is_the_largest_that_the_rule_places(
         for leaf, (frees, _crossed) in enumerate(drawn)
         for slot, free in enumerate(frees)
     ]
-    floor = ChipUsage(every)
-    room = Room(floor, settings)
+    usage = ChipUsage(every)
+    room = Room(usage, settings)
     cluster = Cluster(every)
     for leaf, (_frees, crossed) in enumerate(drawn):
         cluster.uplinks.crossing[leaf] = crossed
@@ -265,10 +265,10 @@ def _place(stage: Stage, name: str, places: list[tuple[str, int]]) -> None:
 
 def _is_empty(metrics: RunMetrics) -> None:
     """Nothing is left behind of jobs that are gone."""
-    floor, spine, room = metrics._floor, metrics._spine, metrics._room  # noqa: SLF001
+    usage, spine, room = metrics._usage, metrics._spine, metrics._room  # noqa: SLF001
     fresh = ChipUsage(nodes("A 2", "B 2"))
-    stock = floor.stocks[RINGS]
-    assert (floor.used, stock.idle, stock.waste, floor.free) == (0, 32, 0, fresh.free)
+    stock = usage.stocks[RINGS]
+    assert (usage.used, stock.idle, stock.waste, usage.free) == (0, 32, 0, fresh.free)
     assert (spine.over_one, spine.over_cap, spine.slow) == (0, 0, {})
     assert (spine.uplinks.conflicts, spine.uplinks.n_crossing) == (0, 0)
     assert (room.nodes, room.under, room.crossing) == (4, [2, 2], [0, 0])

@@ -82,41 +82,41 @@ class Cells:
     wiring: Wiring = Split()
     shape = ""
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
-        if floor.room.sum() < pods:
+        if fitting.room.sum() < pods:
             return None
         if pods == 1:
-            return _split_least(floor, 1)
+            return _split_least(fitting, 1)
         found: list[Spot] = []
-        for part, count in parts(*smallest_domain(floor, pods), pods, fewest):
+        for part, count in parts(*smallest_domain(fitting, pods), pods, fewest):
             found += _split_least(part, count) or ()
         return found
 
 
-def _split_least(floor: FittingNodes, pods: int) -> list[Spot] | None:
+def _split_least(fitting: FittingNodes, pods: int) -> list[Spot] | None:
     """Pods where they split the smallest cells."""
-    above = _above(floor, tiers_of(floor.cluster))
+    above = _above(fitting, tiers_of(fitting.cluster))
 
     def costs(at: Ints, usable: Masks) -> Costs:
-        return _costs(floor, above, at, usable)
+        return _costs(fitting, above, at, usable)
 
-    return cheapest(floor, pods, costs)
+    return cheapest(fitting, pods, costs)
 
 
-def _above(floor: FittingNodes, tiers: tuple[Ints, ...]) -> Ints:
+def _above(fitting: FittingNodes, tiers: tuple[Ints, ...]) -> Ints:
     """The costs of a node that is whole, by the cells above it.
 
     A level for each of them that is whole too; then the whole nodes of the one that is
     not, so that the cell goes on that has least left.
     """
-    cluster = floor.cluster
+    cluster = fitting.cluster
     used = (cluster.free & cluster.healthy) != cluster.healthy
-    cost = np.zeros(len(floor.nodes), np.int64)
-    whole = np.ones(len(floor.nodes), np.bool_)
+    cost = np.zeros(len(fitting.nodes), np.int64)
+    whole = np.ones(len(fitting.nodes), np.bool_)
     for domain in tiers:
-        here = domain[floor.nodes]
+        here = domain[fitting.nodes]
         split = np.bincount(domain, used)[here] > 0
         left = np.bincount(domain, ~used)[here].astype(np.int64)
         cost += np.where(whole, np.where(split, left, LEVEL), 0)
@@ -124,13 +124,13 @@ def _above(floor: FittingNodes, tiers: tuple[Ints, ...]) -> Ints:
     return cost
 
 
-def _costs(floor: FittingNodes, above: Ints, at: Ints, usable: Masks) -> Costs:
+def _costs(fitting: FittingNodes, above: Ints, at: Ints, usable: Masks) -> Costs:
     """What it costs to take a pod's chips from nodes: the largest cell it splits."""
     free = np.bitwise_count(usable).astype(np.int64)
-    whole = free == floor.healthy[at]
+    whole = free == fitting.healthy[at]
     cost = np.where(whole, 2 * LEVEL + above[at], LEVEL + free)
-    product = floor.request.product
+    product = fitting.request.product
     if product.chips <= TABLE_CHIPS:
-        ring = split_ring(floor.request.row, product)[1][usable]
+        ring = split_ring(fitting.request.row, product)[1][usable]
         cost = np.where(ring < NONE, ring, cost)
     return cost.astype(np.float64)

@@ -217,7 +217,7 @@ class BaselineSession(Session):
 
     def room(self, request: Request) -> int:
         """How many pods of a request find room at most."""
-        return int(self._floor(without_network(request)).room.sum())
+        return int(self._fitting(without_network(request)).room.sum())
 
     def fits_now(self, job: Job) -> bool:
         """Whether *job*, placed anew, would be placed now."""
@@ -231,10 +231,10 @@ class BaselineSession(Session):
     def spots(self, job: Job, role: Role, pods: int) -> Spots | None:
         """Places for so many more pods of *role*."""
         excluded = self.excluded_for(job, role)
-        floor = self._floor(without_network(request_of(job, role)), excluded)
-        return self._chooser.choose(floor, job, pods)
+        fitting = self._fitting(without_network(request_of(job, role)), excluded)
+        return self._chooser.choose(fitting, job, pods)
 
-    def _floor(
+    def _fitting(
         self, request: Request, excluded: Excluded | None = None
     ) -> FittingNodes:
         wiring = self._chooser.wiring
@@ -255,7 +255,7 @@ class BaselineSession(Session):
         with self.as_found_by(job, runs=runs) as kept:
             excluded = self.excluded(job, kept)
             reasons = self._reasons(request, excluded)
-            room = int(self._floor(request, excluded).room.sum())
+            room = int(self._fitting(request, excluded).room.sum())
         missing = job.min_chip_pods - len(kept) - room
         because, shape = "", self._chooser.shape
         if missing <= 0 and shape:

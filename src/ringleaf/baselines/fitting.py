@@ -168,7 +168,7 @@ class Chooser(Protocol):
     shape: str
     """What it wants besides room, in words; empty where room is enough."""
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, in the order of ranks; None if too few."""
 
 
@@ -209,47 +209,47 @@ def fitting_nodes(
     return FittingNodes(cluster, request, wiring, settings, nodes, usable, room)
 
 
-def spots_on(floor: FittingNodes, counts: Iterable[tuple[int, int]]) -> list[Spot]:
+def spots_on(fitting: FittingNodes, counts: Iterable[tuple[int, int]]) -> list[Spot]:
     """So many pods on each of some nodes, given by their places on the floor."""
     found: list[Spot] = []
     for at, pods in counts:
-        node, usable = floor.nodes.item(at), floor.usable.item(at)
+        node, usable = fitting.nodes.item(at), fitting.usable.item(at)
         for _pod in range(pods):
-            taken = floor.wiring.taken(floor.request, usable)
+            taken = fitting.wiring.taken(fitting.request, usable)
             usable &= ~taken
             found.append(Spot(node, taken))
     return found
 
 
 def cheapest(
-    floor: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs]
+    fitting: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs]
 ) -> list[Spot] | None:
     """One pod after the other where it costs least; None if too few find room.
 
     *costs* tells of some nodes, given by their places on the floor, and the masks that
     are usable there. Among equals the first node goes first.
     """
-    if floor.room.sum() < pods:
+    if fitting.room.sum() < pods:
         return None
-    now = costs(np.arange(len(floor.nodes)), floor.usable)
+    now = costs(np.arange(len(fitting.nodes)), fitting.usable)
     if pods == 1:
-        return spots_on(floor, [(int(now.argmin()), 1)])
-    if floor.room.max() == 1:
+        return spots_on(fitting, [(int(now.argmin()), 1)])
+    if fitting.room.max() == 1:
         order = np.argsort(now, kind="stable")[:pods]
-        return spots_on(floor, ((at, 1) for at in order.tolist()))
-    return _in_turn(floor, pods, costs, now)
+        return spots_on(fitting, ((at, 1) for at in order.tolist()))
+    return _in_turn(fitting, pods, costs, now)
 
 
 def _in_turn(
-    floor: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs], now: Costs
+    fitting: FittingNodes, pods: int, costs: Callable[[Ints, Masks], Costs], now: Costs
 ) -> list[Spot]:
     """The same where a node can take several: what it has left costs something else."""
-    usable, room = floor.usable.copy(), floor.room.copy()
+    usable, room = fitting.usable.copy(), fitting.room.copy()
     found = []
     for _pod in range(pods):
         at = int(now.argmin())
-        taken = floor.wiring.taken(floor.request, usable.item(at))
-        found.append(Spot(floor.nodes.item(at), taken))
+        taken = fitting.wiring.taken(fitting.request, usable.item(at))
+        found.append(Spot(fitting.nodes.item(at), taken))
         usable[at] = usable.item(at) & ~taken
         room[at] -= 1
         here = np.array([at])

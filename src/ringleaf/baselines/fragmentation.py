@@ -128,11 +128,11 @@ class Fgd:
         self._careful = Careful()
         self.wiring: Wiring = self._careful
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
 
         def costs(_at: Ints, usable: Masks) -> Costs:
-            return self._careful.added(floor.request, usable)
+            return self._careful.added(fitting.request, usable)
 
-        return cheapest(floor, pods, costs)
+        return cheapest(fitting, pods, costs)

@@ -37,15 +37,15 @@ MAX_EXACT: Final = 8
 """Leaves of up to so many nodes are searched for every set of slots."""
 
 
-def ground_under(floor: FittingNodes) -> LeafTable:
-    """The nodes of *floor* under leaves, in the order of slots, one pod a node."""
-    ranks = np.full(len(floor.cluster), NEVER, np.int64)
-    ranks[floor.nodes] = 0
-    return leaf_table(floor.cluster, ranks, floor.settings)
+def ground_under(fitting: FittingNodes) -> LeafTable:
+    """The nodes of *fitting* under leaves, in the order of slots, one pod a node."""
+    ranks = np.full(len(fitting.cluster), NEVER, np.int64)
+    ranks[fitting.nodes] = 0
+    return leaf_table(fitting.cluster, ranks, fitting.settings)
 
 
 def seated(
-    floor: FittingNodes, table: LeafTable, rows: Iterable[LeafSlice], job: Job
+    fitting: FittingNodes, table: LeafTable, rows: Iterable[LeafSlice], job: Job
 ) -> list[Spot]:
     """The nodes of rows, by slot inside a row, with what is noted of their leaves."""
     found = []
@@ -53,23 +53,23 @@ def seated(
         at = row.at[np.argsort(table.slot[row.at], kind="stable")]
         mark = LeafAnnotation(job.job_type, row.state, row.healthy)
         nodes = table.nodes[at]
-        usable = floor.usable[np.searchsorted(floor.nodes, nodes)]
+        usable = fitting.usable[np.searchsorted(fitting.nodes, nodes)]
         for node, mask in zip(nodes.tolist(), usable.tolist(), strict=True):
-            found.append(Spot(node, TIGHT.taken(floor.request, mask), mark))
+            found.append(Spot(node, TIGHT.taken(fitting.request, mask), mark))
     return found
 
 
-def alone(floor: FittingNodes, pods: int) -> list[Spot] | None:
+def alone(fitting: FittingNodes, pods: int) -> list[Spot] | None:
     """Pods one by one by the product's rule, then under the leaf with least room."""
-    under = np.bincount(floor.leaf + 1, floor.room)[floor.leaf + 1]
-    health = floor.cluster.health_penalty[floor.nodes] * MAX_RANK
+    under = np.bincount(fitting.leaf + 1, fitting.room)[fitting.leaf + 1]
+    health = fitting.cluster.health_penalty[fitting.nodes] * MAX_RANK
 
     def priced(at: Ints, usable: Masks) -> Costs:
-        ranks = floor.request.table.ranks(usable) + health[at]
+        ranks = fitting.request.table.ranks(usable) + health[at]
         costs: Costs = under[at] / (1 + under.max()) + ranks
         return costs
 
-    return cheapest(floor, pods, priced)
+    return cheapest(fitting, pods, priced)
 
 
 class WholeLeaves:
@@ -81,15 +81,15 @@ class WholeLeaves:
     wiring: Wiring = TIGHT
     shape = "one leaf, or leaves that are wholly free"
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
-        if pods == 1 or not floor.cluster.leaves:
-            return alone(floor, pods)
-        table = ground_under(floor)
+        if pods == 1 or not fitting.cluster.leaves:
+            return alone(fitting, pods)
+        table = ground_under(fitting)
         every = np.ones(len(table.fitting), np.bool_)
         inside = pods <= table.leaf_size
         rows = (one_leaf if inside else whole_leaves)(table, pods, every)
-        return None if rows is None else seated(floor, table, rows, job)
+        return None if rows is None else seated(fitting, table, rows, job)
 
 
 class Jigsaw:
@@ -109,14 +109,14 @@ class Jigsaw:
     wiring: Wiring = TIGHT
     shape = "equal slots under all its leaves, with links of its own"
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
-        if pods == 1 or not floor.cluster.leaves:
-            return alone(floor, pods)
-        table = ground_under(floor)
+        if pods == 1 or not fitting.cluster.leaves:
+            return alone(fitting, pods)
+        table = ground_under(fitting)
         every = np.ones(len(table.fitting), np.bool_)
         rows = one_leaf(table, pods, every) or _pieces(table, pods)
-        return None if rows is None else seated(floor, table, rows, job)
+        return None if rows is None else seated(fitting, table, rows, job)
 
 
 def _pieces(table: LeafTable, pods: int) -> LeafSlices | None:

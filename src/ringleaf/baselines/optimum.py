@@ -170,25 +170,25 @@ class Optimum:
         """How often the solver was asked."""
         self._plans: dict[str, Taken] = {}
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*: as planned, else the tightest."""
-        if not (floor.cluster.leaves and _is_whole(job)):
-            return alone(floor, pods)
-        table = ground_under(floor)
+        if not (fitting.cluster.leaves and _is_whole(job)):
+            return alone(fitting, pods)
+        table = ground_under(fitting)
         taken = self._plans.get(job.name)
         if taken is None:
             taken = best_alone(_leaves_of(table), _gang_of(job, pods))
         if taken is None:
             return None
         rows = [LeafSlice(table.under(leaf, count)) for leaf, count in taken]
-        return seated(floor, table, rows, job)
+        return seated(fitting, table, rows, job)
 
     def allocate(self, ctx: Context) -> None:
         """Place the jobs that are best together, then any other job that fits."""
         start_reserved(ctx)
         for request, job_states in self._alike(ctx):
-            floor = fitting_nodes(ctx.state.cluster, request, TIGHT, ctx.state.settings)
-            plans = self._together(floor, job_states)
+            fitting = fitting_nodes(ctx.state.cluster, request, TIGHT, ctx.state.settings)
+            plans = self._together(fitting, job_states)
             for job_state, taken in zip(job_states, plans, strict=True):
                 if ctx.budget.stop_binding():
                     return
@@ -235,10 +235,10 @@ class Optimum:
         return list(alike.items())
 
     def _together(
-        self, floor: FittingNodes, job_states: Sequence[JobState]
+        self, fitting: FittingNodes, job_states: Sequence[JobState]
     ) -> list[Taken | None]:
         """Where jobs go that ask for like nodes."""
-        leaves = _leaves_of(ground_under(floor))
+        leaves = _leaves_of(ground_under(fitting))
         gangs = [_gang_of(each.job, each.job.replicas) for each in job_states]
         in_turn = one_by_one(leaves, gangs)
         few = len(gangs) == 1 or in_turn.count(None) in {0, len(gangs)}

@@ -37,14 +37,14 @@ class Packer:
     wiring: Wiring = LOOSE
     shape = ""
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
-        capacity = floor.healthy
+        capacity = fitting.healthy
         return cheapest(
-            floor,
+            fitting,
             pods,
-            lambda at, usable: self.costs(floor.asked, capacity[at], counts(usable)),
+            lambda at, usable: self.costs(fitting.asked, capacity[at], counts(usable)),
         )
 
     def costs(self, asked: int, capacity: Ints, free: Ints) -> Costs:
@@ -90,12 +90,12 @@ class Tied(Packer):
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, the nodes shuffled before."""
         shuffled = dice(self._seed, type(self).__name__, job).permutation(
-            len(floor.nodes)
+            len(fitting.nodes)
         )
-        return super().choose(floor.only(shuffled), job, pods)
+        return super().choose(fitting.only(shuffled), job, pods)
 
 
 class LeastAllocated(Tied):
@@ -139,18 +139,18 @@ class Random:
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, drawn pod by pod."""
-        if floor.room.sum() < pods:
+        if fitting.room.sum() < pods:
             return None
         draw = dice(self._seed, "Random", job)
-        usable, room = floor.usable.copy(), floor.room.copy()
+        usable, room = fitting.usable.copy(), fitting.room.copy()
         open_ = np.arange(len(room))
         found = []
         for _pod in range(pods):
             at = int(open_[draw.integers(len(open_))])
-            taken = floor.wiring.taken(floor.request, usable.item(at))
-            found.append(Spot(floor.nodes.item(at), taken))
+            taken = fitting.wiring.taken(fitting.request, usable.item(at))
+            found.append(Spot(fitting.nodes.item(at), taken))
             usable[at] = usable.item(at) & ~taken
             room[at] -= 1
             if not room[at]:

@@ -48,9 +48,9 @@ def tiers_of(cluster: Cluster) -> tuple[Ints, ...]:
     return tuple(found)
 
 
-def room_in(domain: Ints, floor: FittingNodes) -> Ints:
+def room_in(domain: Ints, fitting: FittingNodes) -> Ints:
     """How many pods each domain of a tier can take."""
-    rooms = np.bincount(domain[floor.nodes], floor.room, minlength=domain.max() + 1)
+    rooms = np.bincount(domain[fitting.nodes], fitting.room, minlength=domain.max() + 1)
     return rooms.astype(np.int64)
 
 
@@ -115,12 +115,12 @@ class Tas:
     def __init__(self, *, least_free: bool = False) -> None:
         self._several = smallest_first if least_free else fewest
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*, ranks in the order of names."""
         del job
-        if floor.room.sum() < pods:
+        if fitting.room.sum() < pods:
             return None
-        within, below = smallest_domain(floor, pods)
+        within, below = smallest_domain(fitting, pods)
         found: list[Spot] = []
         for part, count in parts(within, below, pods, self._several):
             found += spots_on(part, self._several(part.room, count))
@@ -128,33 +128,33 @@ class Tas:
 
 
 def smallest_domain(
-    floor: FittingNodes, pods: int
+    fitting: FittingNodes, pods: int
 ) -> tuple[FittingNodes, tuple[Ints, ...]]:
     """The nodes of the lowest domain that holds a job, and the tiers below it.
 
     Of the domains of one tier, the one with the least room.
     """
-    tiers = tiers_of(floor.cluster)
+    tiers = tiers_of(fitting.cluster)
     for tier, domain in enumerate(tiers):
-        best = smallest(room_in(domain, floor), pods)
+        best = smallest(room_in(domain, fitting), pods)
         if best is not None:
-            return floor.only(domain[floor.nodes] == best), tiers[:tier]
-    return floor, tiers
+            return fitting.only(domain[fitting.nodes] == best), tiers[:tier]
+    return fitting, tiers
 
 
 def parts(
-    floor: FittingNodes, below: tuple[Ints, ...], pods: int, several: Several
+    fitting: FittingNodes, below: tuple[Ints, ...], pods: int, several: Several
 ) -> Iterator[tuple[FittingNodes, int]]:
     """The domains of the lowest tier that a job takes, each with so many of its pods.
 
     *several* says which domains, tier by tier down to the lowest.
     """
     if not below:
-        yield floor, pods
+        yield fitting, pods
         return
     domain = below[-1]
-    for each, count in several(room_in(domain, floor), pods):
-        inside = floor.only(domain[floor.nodes] == each)
+    for each, count in several(room_in(domain, fitting), pods):
+        inside = fitting.only(domain[fitting.nodes] == each)
         yield from parts(inside, below[:-1], count, several)
 
 
@@ -171,30 +171,30 @@ class HyperNode:
     wiring: Wiring = LOOSE
     shape = ""
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         del job
-        if floor.room.sum() < pods:
+        if fitting.room.sum() < pods:
             return None
-        tiers = tiers_of(floor.cluster)
+        tiers = tiers_of(fitting.cluster)
         if pods == 1:
-            return cheapest(floor, 1, _Alone(floor, tiers))
+            return cheapest(fitting, 1, _Alone(fitting, tiers))
         for domain in tiers:
-            rooms = room_in(domain, floor)
+            rooms = room_in(domain, fitting)
             if rooms.max() >= pods:
-                fill = fullness(floor, domain, pods * floor.asked)
+                fill = fullness(fitting, domain, pods * fitting.asked)
                 best = int(np.where(rooms >= pods, fill, -1.0).argmax())
-                inside = floor.only(domain[floor.nodes] == best)
+                inside = fitting.only(domain[fitting.nodes] == best)
                 return cheapest(inside, pods, _Fullest(inside))
         if not tiers:
-            return cheapest(floor, pods, _Fullest(floor))
-        return _leaf_by_leaf(floor, tiers, pods)
+            return cheapest(fitting, pods, _Fullest(fitting))
+        return _leaf_by_leaf(fitting, tiers, pods)
 
 
-def fullness(floor: FittingNodes, domain: Ints, chips: int) -> NDArray[np.float64]:
+def fullness(fitting: FittingNodes, domain: Ints, chips: int) -> NDArray[np.float64]:
     """How full each domain would be with so many more chips in use."""
-    cluster = floor.cluster
-    (own,) = of_product(cluster, floor.request.product).nonzero()
+    cluster = fitting.cluster
+    (own,) = of_product(cluster, fitting.request.product).nonzero()
     have, free = (
         np.bincount(domain[own], counts(masks[own]), minlength=domain.max() + 1)
         for masks in (cluster.healthy, cluster.healthy & cluster.free)
@@ -205,8 +205,8 @@ def fullness(floor: FittingNodes, domain: Ints, chips: int) -> NDArray[np.float6
 class _Fullest:
     """Binpack's costs of the nodes of a floor."""
 
-    def __init__(self, floor: FittingNodes) -> None:
-        self._asked, self._have = floor.asked, floor.healthy
+    def __init__(self, fitting: FittingNodes) -> None:
+        self._asked, self._have = fitting.asked, fitting.healthy
 
     def __call__(self, at: Ints, usable: Masks) -> Costs:
         have = self._have[at]
@@ -216,12 +216,12 @@ class _Fullest:
 class _Alone(_Fullest):
     """The same, with how full the parts of the network would be."""
 
-    def __init__(self, floor: FittingNodes, tiers: tuple[Ints, ...]) -> None:
-        super().__init__(floor)
+    def __init__(self, fitting: FittingNodes, tiers: tuple[Ints, ...]) -> None:
+        super().__init__(fitting)
         weights = FADING ** np.arange(len(tiers))
-        self._above = np.zeros(len(floor.nodes))
+        self._above = np.zeros(len(fitting.nodes))
         for domain, weight in zip(tiers, weights, strict=True):
-            fill = fullness(floor, domain, floor.asked)[domain[floor.nodes]]
+            fill = fullness(fitting, domain, fitting.asked)[domain[fitting.nodes]]
             self._above += FULL * weight / weights.sum() * fill
 
     def __call__(self, at: Ints, usable: Masks) -> Costs:
@@ -229,32 +229,34 @@ class _Alone(_Fullest):
 
 
 def _leaf_by_leaf(
-    floor: FittingNodes, tiers: tuple[Ints, ...], pods: int
+    fitting: FittingNodes, tiers: tuple[Ints, ...], pods: int
 ) -> list[Spot]:
     """The best node's lowest domain, then others, near ones first."""
     found: list[Spot] = []
-    near = floor
+    near = fitting
     while len(found) < pods:
         here = _around_best(near, tiers[0])
         wanted = min(pods - len(found), int(here.room.sum()))
         found += cheapest(here, wanted, _Fullest(here)) or ()
         last = here.nodes[:1]
-        floor = floor.only(~np.isin(floor.nodes, here.nodes))
-        near = _nearest(floor, tiers[1:], last)
+        fitting = fitting.only(~np.isin(fitting.nodes, here.nodes))
+        near = _nearest(fitting, tiers[1:], last)
     return found
 
 
-def _around_best(floor: FittingNodes, lowest: Ints) -> FittingNodes:
+def _around_best(fitting: FittingNodes, lowest: Ints) -> FittingNodes:
     """The nodes in the lowest domain of the best one."""
-    best = int(_Fullest(floor)(np.arange(len(floor.nodes)), floor.usable).argmin())
-    here = lowest[floor.nodes]
-    return floor.only(here == here[best])
+    best = int(
+        _Fullest(fitting)(np.arange(len(fitting.nodes)), fitting.usable).argmin()
+    )
+    here = lowest[fitting.nodes]
+    return fitting.only(here == here[best])
 
 
-def _nearest(floor: FittingNodes, above: Iterable[Ints], last: Ints) -> FittingNodes:
+def _nearest(fitting: FittingNodes, above: Iterable[Ints], last: Ints) -> FittingNodes:
     """The nodes that share the lowest tier with *last*; all where none does."""
     for domain in above:
-        near = domain[floor.nodes] == domain[last]
+        near = domain[fitting.nodes] == domain[last]
         if near.any():
-            return floor.only(near)
-    return floor
+            return fitting.only(near)
+    return fitting

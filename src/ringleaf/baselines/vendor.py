@@ -50,16 +50,16 @@ class Vendor:
     wiring: Wiring = TIGHT
     shape = "leaves that switch affinity opens to it"
 
-    def choose(self, floor: FittingNodes, job: Job, pods: int) -> Spots | None:
+    def choose(self, fitting: FittingNodes, job: Job, pods: int) -> Spots | None:
         """Places for so many pods of *job*."""
         kind = job.job_type
         if job.network is not Network.SWITCHES or kind is None:
-            return alone(floor, pods)
-        if not floor.cluster.leaves:
+            return alone(fitting, pods)
+        if not fitting.cluster.leaves:
             return None
-        table = ground_under(floor)
-        rows = self.rows(table, pods, kind, floor.settings.shared_leaves)
-        return None if rows is None else seated(floor, table, rows, job)
+        table = ground_under(fitting)
+        rows = self.rows(table, pods, kind, fitting.settings.shared_leaves)
+        return None if rows is None else seated(fitting, table, rows, job)
 
     def rows(
         self, table: LeafTable, n: int, kind: JobType, budget: int

@@ -33,7 +33,7 @@ from ringleaf.simulator.source import BadInput
 from ringleaf.simulator.trial import Observer, Trial
 
 BOOKMARK: Final = "unfinished.run"
-"""Where in the folder of results a run is put away that is not over."""
+"""The checkpoint of an unfinished run, in the folder of results."""
 
 
 def simulate_jobs(
@@ -58,7 +58,7 @@ def simulate_jobs(
     except BadInput as error:
         raise BadUse(f"{trial.workload.name}: {error}") from None
     if went:
-        return _put_away(course, folder, wanted, went)
+        return _save_checkpoint(course, folder, wanted, went)
     tally = course.clock.finish()
     facts = _summary_plain(wanted, trial, course) | {"jobs": msgspec.to_builtins(tally)}
     load, chips = trial.workload.load, trial.site.chips
@@ -136,7 +136,7 @@ def metrics_of(wanted: SimulationRequest) -> RunMetrics:
 
 
 def _folder(out: str | None, resume: str | None) -> Path | None:
-    """Where results go: of a run that is taken up, where they went before."""
+    """The folder of results; of a resumed run, its former folder."""
     if resume is None:
         return None if out is None else Path(out)
     folder = Path(resume).parent
@@ -211,7 +211,7 @@ def _save(course: Course, folder: Path, wanted: SimulationRequest) -> None:
         )
 
 
-def _put_away(
+def _save_checkpoint(
     course: Course, folder: Path | None, wanted: SimulationRequest, number: int
 ) -> int:
     """Say how a run that was interrupted can go on."""

@@ -117,14 +117,14 @@ class Clock:
         """How many works and happenings were taken from the trial."""
         self._next_spec: JobSpec | None = None
         self._next_timed_event: TimedEvent | None = None
-        self._take_up(trial)
+        self._begin_at(trial)
         self._hardware(NodesChanged(trial.site.nodes))
         for observer in self.observers:
             observer.begin(trial, scheduler)
         self._take_spec()
         self._take_timed_event()
 
-    def _take_up(self, trial: Trial) -> None:
+    def _begin_at(self, trial: Trial) -> None:
         """Go on with *trial* from where this clock is in it."""
         job_specs, timed_events = self._taken
         self.trial = trial
@@ -139,7 +139,7 @@ class Clock:
 
     def resume(self, trial: Trial) -> None:
         """Resume from a checkpoint; *trial* must be the same as before."""
-        self._take_up(trial)
+        self._begin_at(trial)
 
     @property
     def next_at(self) -> float:

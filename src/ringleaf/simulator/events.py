@@ -74,7 +74,7 @@ from ringleaf.simulator.wanted import wanted_at
 
 
 def read_then(
-    stage: EventContext, entries: Iterable[ThenEntry], warnings: list[str]
+    context: EventContext, entries: Iterable[ThenEntry], warnings: list[str]
 ) -> Iterator[TimedEvent]:
     """Everything that happens, in the order of the file."""
     before = 0.0
@@ -86,7 +86,7 @@ def read_then(
                 "entries are in the order of time",
             )
         before = entry.at
-        event = EventReader(stage, path, entry, entry.at, warnings).read()
+        event = EventReader(context, path, entry, entry.at, warnings).read()
         yield TimedEvent(entry.at, event)
 
 
@@ -97,7 +97,7 @@ def _value(entry: EventEntry, key: str) -> Any:  # noqa: ANN401
 class EventReader(Struct, frozen=True):
     """Reads one entry, of something that happens *at* a time."""
 
-    stage: EventContext
+    context: EventContext
     where: str
     entry: EventEntry
     at: float
@@ -120,11 +120,11 @@ class EventReader(Struct, frozen=True):
 
     def _arrives(self, path: str, entry: ArrivalEntry) -> Event:
         good_name(f"{path}.name", entry.name)
-        stage, at = self.stage, self.at
-        job = job_of(path, entry, stage.products(), at=at)
+        context, at = self.context, self.at
+        job = job_of(path, entry, context.products(), at=at)
         job = replace(job, previous=self._previous(path, entry, job))
         placements = self._placements(f"{path}.placements", entry.placements, job)
-        stage.enter(job)
+        context.enter(job)
         return JobArrived(job, placements, entry.started, entry.waiting_since)
 
     def _previous(self, path: str, entry: ArrivalEntry, job: Job) -> Previous | None:
@@ -146,8 +146,8 @@ class EventReader(Struct, frozen=True):
         for i, entry in enumerate(entries):
             own = f"{path}[{i}]"
             self._known_node(f"{own}.node", entry.node)
-            if entry.node in self.stage.nodes:
-                n_chips = self.stage.nodes[entry.node].chips
+            if entry.node in self.context.nodes:
+                n_chips = self.context.nodes[entry.node].chips
                 good_chips(f"{own}.chips", entry.chips, n_chips)
             placement = placed_at(own, entry)
             if job.job_type is not None or placement.mark is not None:
@@ -159,11 +159,11 @@ class EventReader(Struct, frozen=True):
         return tuple(found)
 
     def _known_node(self, path: str, name: str) -> None:
-        if self.stage.strict and name not in self.stage.nodes:
-            unknown_node(path, name, self.stage.nodes)
+        if self.context.strict and name not in self.context.nodes:
+            unknown_node(path, name, self.context.nodes)
 
     def _known_job(self, path: str, name: str) -> str:
-        if self.stage.strict and name not in self.stage.jobs:
+        if self.context.strict and name not in self.context.jobs:
             raise BadInput(
                 f"{path} is {brief(name)}, want the name of a job",
                 "it arrives earlier, or is under jobs or running",
@@ -182,9 +182,9 @@ class EventReader(Struct, frozen=True):
         return job, tuple(entry.replicas)
 
     def _known_pod(self, path: str, name: str, replica: int) -> None:
-        if not self.stage.strict:
+        if not self.context.strict:
             return
-        told = self.stage.jobs[name]
+        told = self.context.jobs[name]
         if not any(replica in job.numbers for job in told):
             raise BadInput(
                 f"{path} is {replica}, want the rank of a pod of {brief(name)}, "
@@ -212,9 +212,9 @@ class EventReader(Struct, frozen=True):
         for i, each in enumerate(entry.ailments):
             own = f"{path}.ailments[{i}]"
             self._known_pod(f"{own}.replica", job, each.replica)
-            if each.node and each.node not in self.stage.gone:
+            if each.node and each.node not in self.context.gone:
                 self._known_node(f"{own}.node", each.node)
-            if self.stage.strict and each.cause is Cause.CHIP:
+            if self.context.strict and each.cause is Cause.CHIP:
                 raise BadInput(
                     f"{own}.cause is {brief(str(each.cause))}, want what is wrong "
                     "with the pod itself",
@@ -228,7 +228,7 @@ class EventReader(Struct, frozen=True):
         self, path: str, entries: Sequence[AilmentEntry]
     ) -> tuple[PodFault, ...]:
         for i, each in enumerate(entries):
-            if self.stage.strict and each.cause not in OF_PODS:
+            if self.context.strict and each.cause not in OF_PODS:
                 want = wanted_at(AilmentEntry, "cause", element=False)
                 found = brief(str(each.cause))
                 raise BadInput(f"{path}[{i}].cause is {found}, want {want}")
@@ -278,7 +278,7 @@ class EventReader(Struct, frozen=True):
         for group in node_groups(path, entries):
             for node in nodes_of(group, {}, {}):
                 seated = self._seated(group.path, group.entry, node)
-                self.stage.nodes[node.name] = seated
+                self.context.nodes[node.name] = seated
                 nodes.append(seated)
         return NodesChanged(tuple(nodes))
 
@@ -286,15 +286,15 @@ class EventReader(Struct, frozen=True):
         """*node* in its slot: the one it names, the one it had, or the next free."""
         if node.leaf is None:
             return node
-        others = self.stage.nodes.values()
+        others = self.context.nodes.values()
         under = {n.slot: n for n in others if n.leaf == node.leaf}
-        before = self.stage.nodes.get(node.name)
+        before = self.context.nodes.get(node.name)
         slot = entry.slot
         if slot is None and before is not None and before.leaf == node.leaf:
             slot = before.slot
         elif slot is None:
             slot = next(i for i in range(len(under) + 1) if i not in under)
-        if self.stage.strict and under.get(slot, node).name != node.name:
+        if self.context.strict and under.get(slot, node).name != node.name:
             raise BadInput(
                 f"{path}.slot is {slot} under leaf {brief(node.leaf)}, "
                 f"already the slot of node {brief(under[slot].name)}"
@@ -304,10 +304,10 @@ class EventReader(Struct, frozen=True):
     def _nodes_gone(self, path: str, names: list[str]) -> Event:
         for i, name in enumerate(names):
             self._known_node(f"{path}[{i}]", name)
-        self.stage.products()
-        self.stage.gone.update(names)
+        self.context.products()
+        self.context.gone.update(names)
         for name in names:
-            self.stage.nodes.pop(name, None)
+            self.context.nodes.pop(name, None)
         return NodesGone(tuple(names))
 
     def _leaves(self, _path: str, entries: Mapping[str, LeafEntry]) -> Event:
@@ -320,10 +320,10 @@ class EventReader(Struct, frozen=True):
         return QueueGone(good_name(path, name))
 
     def _configuration(self, path: str, given: Mapping[str, object] | str) -> Event:
-        settings = [("settings", self.stage.settings)]
+        settings = [("settings", self.context.settings)]
         if not isinstance(self.entry.settings, UnsetType):
             settings.append((f"{self.where}.settings", self.entry.settings))
-        others = self.stage.others
+        others = self.context.others
         return ConfChanged(conf_of(path, given, settings, self.warnings, others))
 
     def _wakes(self, path: str, given: bool) -> Event:  # noqa: FBT001

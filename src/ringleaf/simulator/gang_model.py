@@ -42,16 +42,16 @@ class WholeNodeGang(Struct, frozen=True):
     inside: bool = False
 
 
-def gangs_of(ground: LeafCapacity, sizes: Iterable[int]) -> list[WholeNodeGang]:
-    """Gangs of so many nodes; small ones stay under one leaf, as *ground* says."""
-    return [WholeNodeGang(nodes, nodes < ground.inside) for nodes in sizes]
+def gangs_of(capacity: LeafCapacity, sizes: Iterable[int]) -> list[WholeNodeGang]:
+    """Gangs of so many nodes; small ones stay under one leaf, as *capacity* says."""
+    return [WholeNodeGang(nodes, nodes < capacity.inside) for nodes in sizes]
 
 
 class GangModel:
     """The gangs and the leaves as variables and constraints of a solver.
 
     Args:
-        ground: The leaves.
+        capacity: The leaves.
         gangs: The gangs.
         bound: More nodes cannot be taken, as far as that is known.
         in_time: Gangs run one after the other: the caller limits what leaves hold.
@@ -60,7 +60,7 @@ class GangModel:
 
     def __init__(
         self,
-        ground: LeafCapacity,
+        capacity: LeafCapacity,
         gangs: Sequence[WholeNodeGang],
         *,
         bound: int | None = None,
@@ -70,16 +70,16 @@ class GangModel:
 
         self._cp: Any = cp_model
         self.cp: Any = cp_model.CpModel()
-        self.plans = [GangPlan(self.cp, ground, gang) for gang in gangs]
+        self.plans = [GangPlan(self.cp, capacity, gang) for gang in gangs]
         self.nodes: Any = sum(plan.nodes for plan in self.plans)
         self.spans: Any = sum(plan.spans for plan in self.plans)
         if in_time:
             return
-        for leaf, free in enumerate(ground.free):
+        for leaf, free in enumerate(capacity.free):
             if free:
                 here = [plan.nodes_under(leaf) for plan in self.plans]
                 self.cp.add(sum(here) <= free)
-                self._limit_crossing(leaf, ground.may_still_cross(leaf))
+                self._limit_crossing(leaf, capacity.may_still_cross(leaf))
         if bound is not None:
             self.cp.add(self.nodes <= bound)
 
@@ -107,15 +107,15 @@ class GangModel:
 class GangPlan:
     """The variables of one gang: under which leaf it is, or how much under which."""
 
-    def __init__(self, model: Any, ground: LeafCapacity, gang: WholeNodeGang) -> None:  # noqa: ANN401
+    def __init__(self, model: Any, capacity: LeafCapacity, gang: WholeNodeGang) -> None:  # noqa: ANN401
         n = self._n = gang.nodes
         self.inside: dict[int, Any] = {}
         self.crosses: dict[int, Any] = {}
         self.parts: dict[int, Any] = {}
-        for leaf, free in enumerate(ground.free):
+        for leaf, free in enumerate(capacity.free):
             if free >= n:
                 self.inside[leaf] = model.new_bool_var("")
-            if free and ground.may_still_cross(leaf) and not gang.inside and n > 1:
+            if free and capacity.may_still_cross(leaf) and not gang.inside and n > 1:
                 uses = self.crosses[leaf] = model.new_bool_var("")
                 part = self.parts[leaf] = model.new_int_var(0, min(n - 1, free), "")
                 model.add(part >= uses)

@@ -199,7 +199,7 @@ class _Player:
         start, others = read_beginning(head, self._others), self._others
         self._engine = start.engine()
         nodes = {node.name: node for node in start.nodes}
-        self._stage = EventContext(
+        self._context = EventContext(
             nodes, {}, SettingsEntry(), strict=False, others=others
         )
 
@@ -210,7 +210,7 @@ class _Player:
             raise BadInput(f"at is {step.at:g}, want {self._before:g} or later")
         self._before = step.at
         events = [
-            EventReader(self._stage, f"events[{i}]", entry, step.at, []).read()
+            EventReader(self._context, f"events[{i}]", entry, step.at, []).read()
             for i, entry in enumerate(step.events)
         ]
         most = inf if step.most is None else step.most

@@ -56,14 +56,14 @@ class TimedGang(Struct, frozen=True):
 
 
 def best_placement(
-    ground: LeafCapacity, gangs: Sequence[int], limit_s: float = LIMIT_S
+    capacity: LeafCapacity, gangs: Sequence[int], limit_s: float = LIMIT_S
 ) -> OptimalPlacement:
     """Which *gangs* to place at once, and where, so that they take the most nodes.
 
     Among those the one that uses the fewest leaves, and among those the one in which
     the fewest meet where several may cross a leaf; as far as the time allows.
     """
-    model = GangModel(ground, gangs_of(ground, gangs))
+    model = GangModel(capacity, gangs_of(capacity, gangs))
     found = model.solved(maximize=model.nodes, limit=limit_s)
     if found is None:
         return OptimalPlacement(0, sum(gangs), tuple(() for _gang in gangs))
@@ -71,18 +71,18 @@ def best_placement(
     model.cp.add(model.nodes == nodes)
     uses = sum(plan.spans + sum(plan.inside.values()) for plan in model.plans)
     found = model.solved(maximize=-uses, limit=limit_s) or found
-    if ground.cap > 1:
+    if capacity.cap > 1:
         model.cp.add(uses <= found.value(uses))
-        fewest = -_conflicts(model, ground)
+        fewest = -_conflicts(model, capacity)
         found = model.solved(maximize=fewest, limit=limit_s) or found
-    every = range(len(ground.free))
+    every = range(len(capacity.free))
     taken = [dict(plan.taken(found) or ()) for plan in model.plans]
     leaves = (tuple(own.get(at, 0) for at in every) if own else () for own in taken)
     return OptimalPlacement(nodes, bound, tuple(leaves))
 
 
 def best_order(
-    ground: LeafCapacity, gangs: Sequence[TimedGang], limit_s: float = LIMIT_S
+    capacity: LeafCapacity, gangs: Sequence[TimedGang], limit_s: float = LIMIT_S
 ) -> OptimalSchedule:
     """When to start each of a few gangs, and where, so that all end the soonest.
 
@@ -95,8 +95,8 @@ def best_order(
     if not gangs:
         return OptimalSchedule(0, (), is_proven=True)
     horizon = max(g.arrives for g in gangs) + sum(g.runs_s for g in gangs)
-    sizes = gangs_of(ground, [gang.nodes for gang in gangs])
-    model = GangModel(ground, sizes, in_time=True)
+    sizes = gangs_of(capacity, [gang.nodes for gang in gangs])
+    model = GangModel(capacity, sizes, in_time=True)
     cp = model.cp
     starts = [cp.new_int_var(gang.arrives, horizon, "") for gang in gangs]
     last = cp.new_int_var(0, horizon, "")
@@ -105,13 +105,13 @@ def best_order(
         cp.add(plan.placed == 1)
         spans.append(cp.new_fixed_size_interval_var(start, gang.runs_s, ""))
         cp.add(last >= start + gang.runs_s)
-    for leaf, free in enumerate(ground.free):
+    for leaf, free in enumerate(capacity.free):
         taken = [cp.new_int_var(0, free, "") for _gang in gangs]
         for own, plan in zip(taken, model.plans, strict=True):
             cp.add(own == plan.nodes_under(leaf))
         cp.add_cumulative(spans, taken, free)
         crossing = [plan.crosses.get(leaf, 0) for plan in model.plans]
-        cp.add_cumulative(spans, crossing, ground.may_still_cross(leaf))
+        cp.add_cumulative(spans, crossing, capacity.may_still_cross(leaf))
     found = model.solved(maximize=-last, limit=limit_s)
     if found is None:
         raise ValueError("no order was found in which all of them run")
@@ -122,12 +122,12 @@ def best_order(
     )
 
 
-def _conflicts(model: GangModel, ground: LeafCapacity) -> Any:  # noqa: ANN401
+def _conflicts(model: GangModel, capacity: LeafCapacity) -> Any:  # noqa: ANN401
     """Over all leaves, the gangs that cross it beyond the first: an expression."""
     beyond = []
-    for leaf in range(len(ground.free)):
-        already = ground.crossed[leaf] if ground.crossed else 0
-        over = model.cp.new_int_var(0, ground.cap + already, "")
+    for leaf in range(len(capacity.free)):
+        already = capacity.crossed[leaf] if capacity.crossed else 0
+        over = model.cp.new_int_var(0, capacity.cap + already, "")
         crossing = sum(plan.crosses.get(leaf, 0) for plan in model.plans)
         model.cp.add(over >= crossing + already - 1)
         beyond.append(over)

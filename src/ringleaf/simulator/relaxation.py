@@ -30,13 +30,13 @@ class _Leaves(Struct, frozen=True):
     n: int
 
 
-def most_by_capacity(ground: LeafCapacity, asks: Iterable[WholeNodeGang]) -> int:
+def most_by_capacity(capacity: LeafCapacity, asks: Iterable[WholeNodeGang]) -> int:
     """The most nodes that some of the gangs make up, wherever nodes are free.
 
     >>> most_by_capacity(LeafCapacity((4, 3)), [WholeNodeGang(4), WholeNodeGang(4)])
     4
     """
-    return largest_sum((ask.nodes for ask in asks), sum(ground.free))
+    return largest_sum((ask.nodes for ask in asks), sum(capacity.free))
 
 
 def largest_sum(sizes: Iterable[int], room: int) -> int:
@@ -52,7 +52,7 @@ def largest_sum(sizes: Iterable[int], room: int) -> int:
 
 
 def most_by_rule(
-    ground: LeafCapacity, asks: Sequence[WholeNodeGang], loose: float = 0.0
+    capacity: LeafCapacity, asks: Sequence[WholeNodeGang], loose: float = 0.0
 ) -> float:
     """More nodes than this no choice of gangs takes under the rule for leaves.
 
@@ -63,7 +63,7 @@ def most_by_rule(
     >>> most_by_rule(ground, three), most_by_capacity(ground, three)
     (4.0, 6)
     """
-    program = _Program(ground, Counter(asks), loose)
+    program = _Program(capacity, Counter(asks), loose)
     return program.most()
 
 
@@ -71,12 +71,14 @@ class _Program:
     """The linear program: how many gangs of each sort stand where."""
 
     def __init__(
-        self, ground: LeafCapacity, asks: Counter[WholeNodeGang], loose: float
+        self, capacity: LeafCapacity, asks: Counter[WholeNodeGang], loose: float
     ) -> None:
         solvers: Any = import_module("ortools.linear_solver.pywraplp")  # an extra
         self._lp = solvers.Solver.CreateSolver("GLOP")
-        every = range(len(ground.free))
-        alike = Counter((ground.free[at], ground.may_still_cross(at)) for at in every)
+        every = range(len(capacity.free))
+        alike = Counter(
+            (capacity.free[at], capacity.may_still_cross(at)) for at in every
+        )
         self._leaves = [_Leaves(*like, n) for like, n in sorted(alike.items())]
         self._taken: list[Any] = [0] * len(self._leaves)
         """Nodes taken under leaves of each sort."""

@@ -121,12 +121,12 @@ def static_fill(
     demand: float = DEMAND,
 ) -> Fill:
     """Submit jobs in random order until they ask for *demand* of C; no job ends."""
-    floor, placed = _Floor(site), 0
+    usage, placed = _Floor(site), 0
     came = comers(site, job_specs, seed, demand=demand)
     for number, spec in enumerate(came):
-        placed += _place(scheduler, floor, spec, number, [], float(number))
-    allocated = floor.chips / site.chips if site.chips else 0.0
-    return Fill(allocated, len(came), placed, floor.conflicts)
+        placed += _place(scheduler, usage, spec, number, [], float(number))
+    allocated = usage.chips / site.chips if site.chips else 0.0
+    return Fill(allocated, len(came), placed, usage.conflicts)
 
 
 def comers(
@@ -181,7 +181,7 @@ def _most_chips(
     size = max(node.chips for node in nodes)
     under = Counter(node.leaf for node in nodes)
     shared = settings.share_common_leaves or None in under
-    ground = LeafCapacity(
+    capacity = LeafCapacity(
         tuple(under.values()), cap=len(jobs) if shared else cap_of(settings)
     )
     asks, loose = [], 0
@@ -192,7 +192,7 @@ def _most_chips(
             loose += (job.replicas - job.min_chip_pods) * size
         else:
             loose += chips_of_job(job)
-    return size * most_by_rule(ground, asks, loose / size)
+    return size * most_by_rule(capacity, asks, loose / size)
 
 
 def churn_fill(
@@ -221,16 +221,16 @@ def churn_fill(
         churn.settle(listed, float(runs_s.mean()) / every_s, draws)
     which = draws.integers(0, len(listed), jobs).tolist()
     gaps = draws.exponential(every_s, jobs).tolist()
-    warm, since, floor = int(WARM_UP * jobs), 0.0, churn.floor
+    warm, since, usage = int(WARM_UP * jobs), 0.0, churn.usage
     for number, (at, gap) in enumerate(zip(which, gaps, strict=True)):
         churn.pass_by(gap)
         if number == warm:
             since = churn.now
-            floor.forget()
+            usage.forget()
         churn.come(listed[at], listed[at].runs_s)
     span = churn.now - since
-    allocated = floor.chip_s / (site.chips * span)
-    return Fill(allocated, jobs, churn.placed, floor.conflict_s / span)
+    allocated = usage.chip_s / (site.chips * span)
+    return Fill(allocated, jobs, churn.placed, usage.conflict_s / span)
 
 
 class _Churn:
@@ -238,7 +238,7 @@ class _Churn:
 
     def __init__(self, site: Site, scheduler: SchedulingEngine) -> None:
         self._scheduler = scheduler
-        self.floor = _Floor(site)
+        self.usage = _Floor(site)
         self._ends: list[tuple[float, str, float]] = []
         """When a job ends, its name, and its whole running time."""
         self._gone: list[Event] = []
@@ -251,16 +251,16 @@ class _Churn:
         self.now += seconds
         while self._ends and self._ends[0][0] <= self.now:
             end, name, _runs_s = heappop(self._ends)
-            self.floor.wait(end)
-            self.floor.end(name)
+            self.usage.wait(end)
+            self.usage.end(name)
             self._gone.append(JobGone(name))
-        self.floor.wait(self.now)
+        self.usage.wait(self.now)
 
     def come(self, spec: JobSpec, stays_s: float) -> None:
         """A job comes, and stays so long if it finds a place."""
         gone, self._gone = self._gone, []
         number, self._number = self._number, self._number + 1
-        if _place(self._scheduler, self.floor, spec, number, gone, self.now):
+        if _place(self._scheduler, self.usage, spec, number, gone, self.now):
             self.placed += 1
             end = self.now + stays_s, _name(spec, number), spec.runs_s
             heappush(self._ends, end)
@@ -294,7 +294,7 @@ class _Churn:
 
 def _place(  # noqa: PLR0917 - by what, where, which, when
     scheduler: SchedulingEngine,
-    floor: _Floor,
+    usage: _Floor,
     spec: JobSpec,
     number: int,
     gone: list[Event],
@@ -310,7 +310,7 @@ def _place(  # noqa: PLR0917 - by what, where, which, when
         for placement in said.placements
     ]
     if placements:
-        floor.begin(name, placements)
+        usage.begin(name, placements)
     else:
         scheduler.handle_all([JobGone(name)], now)
     return bool(placements)

@@ -176,13 +176,13 @@ def build(entry: ScenarioEntry, others: Others = NO_OTHERS) -> Scenario:
         jobs=tuple(jobs),
         warnings=(),
     )
-    stage = EventContext(
+    context = EventContext(
         nodes={node.name: node for node in scenario.nodes},
         jobs={job.name: [job] for job in jobs},
         settings=entry.settings,
         others=others,
     )
-    return _with_time(scenario, entry, conf, tenants, warnings, stage=stage)
+    return _with_time(scenario, entry, conf, tenants, warnings, context=context)
 
 
 def _assumed(
@@ -234,15 +234,15 @@ def _with_time(
     tenants: Tenants,
     warnings: list[str],
     *,
-    stage: EventContext,
+    context: EventContext,
 ) -> Scenario:
     """*scenario* with what only the engine heeds: queues, a configuration, time."""
     queues = () if entry.queues is UNSET else queues_of(entry.queues)
     later = [] if entry.then is UNSET else entry.then
     arrivals = tuple(_arrivals(scenario, entry, tenants))
     for arrival in arrivals:
-        stage.enter(arrival.job)
-    then = tuple(read_then(stage, later, warnings))
+        context.enter(arrival.job)
+    then = tuple(read_then(context, later, warnings))
     last = then[-1].at if then else 0.0
     until = last if entry.until is None else entry.until
     if until < last:

@@ -33,8 +33,8 @@ _GANGS: Final = np.array(GANGS)
 class Room:
     """Wholly free nodes under each leaf, and the gangs that they could hold."""
 
-    def __init__(self, floor: ChipUsage, settings: Settings) -> None:
-        nodes = floor.nodes
+    def __init__(self, usage: ChipUsage, settings: Settings) -> None:
+        nodes = usage.nodes
         usual = Counter(node.product for node in nodes if node.chips).most_common(1)
         self.product = usual[0][0] if usual else None
         named = dict.fromkeys(node.leaf for node in nodes if node.leaf is not None)
@@ -60,7 +60,7 @@ class Room:
         compact = settings.leaf_choice is LeafChoice.COMPACT
         self._uneven = compact and len({*self._sizes}) > 1
         """Whether leaves that are smaller than M may be complete (D36)."""
-        self._floor = floor
+        self._usage = usage
         self.version = 0
         """Moves whenever there is another room for gangs."""
         self.nodes = 0
@@ -80,9 +80,9 @@ class Room:
         self._complete = 0
         """Wholly free leaves that no job crosses."""
         for i in range(len(nodes)):
-            if floor.is_whole(i):
+            if usage.is_whole(i):
                 self.turned(i, 1)
-        floor.watchers.append(self.turned)
+        usage.watchers.append(self.turned)
 
     def turned(self, node: int, by: int) -> None:
         """A node is wholly free now, or no longer."""
@@ -113,19 +113,19 @@ class Room:
         self.version += 1
         sign = -1 if before == 0 else 1
         for node in self._under[leaf]:
-            if self._floor.is_whole(node):
+            if self._usage.is_whole(node):
                 self._at_slot[self._slot[node]] += sign
         self._complete += sign * (self.under[leaf] == self.size)
 
     @property
     def partial(self) -> list[int]:
         """What is free of the nodes that are not wholly free."""
-        floor = self._floor
-        pairs = zip(floor.free, self._own, strict=True)
+        usage = self._usage
+        pairs = zip(usage.free, self._own, strict=True)
         return [
             free
             for at, (free, own) in enumerate(pairs)
-            if own and free and not floor.is_whole(at)
+            if own and free and not usage.is_whole(at)
         ]
 
     @property
@@ -251,9 +251,9 @@ class Spine:
     """Jobs that cross leaves, and where they meet."""
 
     def __init__(
-        self, floor: ChipUsage, room: Room, uplinks: Uplinks, cap: int
+        self, usage: ChipUsage, room: Room, uplinks: Uplinks, cap: int
     ) -> None:
-        self._floor, self._room, self.uplinks, self.cap = floor, room, uplinks, cap
+        self._usage, self._room, self.uplinks, self.cap = usage, room, uplinks, cap
         self._on: list[dict[str, JobRecord]] = [{} for _leaf in room.under]
         """The jobs that cross each leaf."""
         self.over_one = 0
@@ -307,7 +307,7 @@ class Spine:
         for new in sorted(now.keys() - before.keys()):
             self._enter(record, new)
         record.leaves = now
-        names = [self._floor.nodes[node].name for node in nodes]
+        names = [self._usage.nodes[node].name for node in nodes]
         changed = (
             self.uplinks.come(record.name, names)
             if now

@@ -108,13 +108,13 @@ class RunMetrics:
         self._scheduler = scheduler
         self._communication = trial.contention or self._communication
         mixes: dict[Any, Mix] = dict(typical_mixes(workload.job_specs()))
-        floor = self._floor = ChipUsage(trial.site.nodes, mixes)
-        self._room = Room(floor, settings)
+        usage = self._usage = ChipUsage(trial.site.nodes, mixes)
+        self._room = Room(usage, settings)
         uplinks = Uplinks(trial.site.nodes)
-        self._spine = Spine(floor, self._room, uplinks, cap_of(settings))
-        self._superpods = SuperPods(floor, self._room.leaf, settings)
-        self._waits = Waits(floor.chips)
-        self._why = WaitCauses(floor)
+        self._spine = Spine(usage, self._room, uplinks, cap_of(settings))
+        self._superpods = SuperPods(usage, self._room.leaf, settings)
+        self._waits = Waits(usage.chips)
+        self._why = WaitCauses(usage)
         self._faults = FaultMeasures()
         self._areas = Areas(LEVELS)
         self._series = Series(workload.span_s)
@@ -143,7 +143,7 @@ class RunMetrics:
 
     def passes(self, since: float, now: float) -> None:
         """From *since* to *now* everything was as it still is."""
-        if self._floor.look(self._scheduler.view.cluster) or self._changed:
+        if self._usage.look(self._scheduler.view.cluster) or self._changed:
             self._bring_up_to_date()
         areas = self._areas
         if now >= self._series.edge:
@@ -153,13 +153,13 @@ class RunMetrics:
     def _bring_up_to_date(self) -> None:
         """Write down every level that may be another one."""
         self._changed = False
-        level, floor, spine = self._areas.level, self._floor, self._spine
+        level, usage, spine = self._areas.level, self._usage, self._spine
         idle, fragments = 0, 0.0
-        for stock in floor.stocks.values():
+        for stock in usage.stocks.values():
             idle += stock.idle
             fragments += stock.waste / stock.table.pods
         why = self._why
-        level[:6] = (floor.used, floor.healthy, idle, why.jobs, why.chips, fragments)
+        level[:6] = (usage.used, usage.healthy, idle, why.jobs, why.chips, fragments)
         if self._room_seen != self._room.version:
             self._room_seen = self._room.version
             self._measure_room()
@@ -273,18 +273,18 @@ class RunMetrics:
 
     def _take(self, record: JobRecord, placements: Sequence[Placement]) -> None:
         """Pods of a job hold chips."""
-        places, floor = record.places, self._floor
+        places, usage = record.places, self._usage
         for each in placements:
-            node = floor.index.get(each.node)
+            node = usage.index.get(each.node)
             if node is None:
                 continue
             mask = mask_of(each.chips)
             if each.replica in places:
-                floor.give(*places[each.replica])
+                usage.give(*places[each.replica])
                 record.held -= places[each.replica][1].bit_count()
             places[each.replica] = node, mask
             record.held += len(each.chips)
-            floor.take(node, mask)
+            usage.take(node, mask)
             self._look_at_chips(node, each.chips)
 
     def _begins(
@@ -302,7 +302,7 @@ class RunMetrics:
         """Metric 5, of one pod."""
         self._pods += 1
         if len(chips) > 1:
-            found = self._floor.stock[node].holds[chips]
+            found = self._usage.stock[node].holds[chips]
             self._torn += found.torn
             self._spread_pods += 1
             self._hops += found.hops / found.pairs
@@ -316,7 +316,7 @@ class RunMetrics:
         for pod in pods:
             place = record.places.pop(pod, None)
             if place is not None:
-                self._floor.give(*place)
+                self._usage.give(*place)
                 record.held -= place[1].bit_count()
                 record.away.add(pod)
         if record.started is None:
@@ -334,9 +334,9 @@ class RunMetrics:
     def ends(self, spec: JobSpec, now: float) -> None:
         """A job is over, and all its pods are gone."""
         record = self._records[spec.job.name]
-        floor = self._floor
+        usage = self._usage
         for node, mask in record.places.values():
-            floor.give(node, mask)
+            usage.give(node, mask)
         record.places = {}
         record.held = 0
         if record.leaves:
@@ -392,7 +392,7 @@ class RunMetrics:
         pod below a node. Gangs may cross leaves as under 1.0, *cap* of them a leaf.
         Needs the extra ``optimum``.
         """
-        floor, room = self._floor, self._room
+        usage, room = self._usage, self._room
         waiting = sorted(self._why.waiting, key=lambda record: record.number)
         own = [record.job for record in waiting if record.job.product == room.product]
         size = room.product.chips if room.product is not None else 0
@@ -408,14 +408,14 @@ class RunMetrics:
         if room.product is not None and small:
             masks = [*room.partial, *[full_mask(size)] * (room.nodes - taken)]
             more += most_in_pods(room.product, masks, small)
-        return floor.used, floor.used + more
+        return usage.used, usage.used + more
 
     # What it comes to.
 
     def rows(self) -> list[tuple[float, ...]]:
         """The run over time, as ``SERIES`` names it: means of equal spans."""
         levels = ("used", "queue", "waiting_chips", "fragments", "conflicts", "gang")
-        chips = self._floor.chips or 1
+        chips = self._usage.chips or 1
         found = self._series.means([_AT[name] for name in levels])
         return [
             (end, used / chips, queue, waiting, fragments / chips, conflicts, gang)
@@ -459,12 +459,12 @@ class RunMetrics:
 
     def _use(self, area: dict[str, float], span: float) -> dict[str, Any]:
         """Metrics 1 and 8."""
-        all_chips = self._floor.chips * span
+        all_chips = self._usage.chips * span
         working = area["used"] - area["incomplete"]
         effective = working - area["slowed"]
         worst = working - area["slowed_worst"]
         return {
-            "chips": self._floor.chips,
+            "chips": self._usage.chips,
             "utilisation": share(area["used"], all_chips),
             "healthy_utilisation": share(area["used"], area["healthy"]),
             "held_by_incomplete": share(area["incomplete"], all_chips),
@@ -478,11 +478,11 @@ class RunMetrics:
     def _chips(self, area: dict[str, float], span: float) -> dict[str, Any]:
         """Metrics 3 and 5."""
         return {
-            "fragmentation": share(area["fragments"], self._floor.chips * span),
+            "fragmentation": share(area["fragments"], self._usage.chips * span),
             "fragmentation_of_idle": share(area["fragments"], area["idle"]),
             "mix": {
                 product.key: dict(sorted(stock.table.mix.items()))
-                for product, stock in self._floor.stocks.items()
+                for product, stock in self._usage.stocks.items()
             },
             "pods": self._pods,
             "ring_violations": self._torn,

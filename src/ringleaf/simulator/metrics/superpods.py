@@ -21,10 +21,10 @@ class SuperPods:
     """Free nodes of every SuperPoD, and how jobs are spread over them."""
 
     def __init__(
-        self, floor: ChipUsage, leaf: Sequence[int], settings: Settings
+        self, usage: ChipUsage, leaf: Sequence[int], settings: Settings
     ) -> None:
-        nodes = floor.nodes
-        self._floor, self._settings = floor, settings
+        nodes = usage.nodes
+        self._usage, self._settings = usage, settings
         self._of = [NOWHERE if n.superpod is None else n.superpod for n in nodes]
         known = sorted({each for each in self._of if each != NOWHERE})
         self._free = dict.fromkeys(known, 0)
@@ -32,9 +32,9 @@ class SuperPods:
         """SuperPoDs with fewer free nodes than are to be reserved."""
         self._leaf = list(leaf)
         for i in range(len(nodes)):
-            if floor.is_whole(i):
+            if usage.is_whole(i):
                 self.turned(i, 1)
-        floor.watchers.append(self.turned)
+        usage.watchers.append(self.turned)
         self.jobs = self.blocks = self.split = self.breaches = 0
         self._excess = array("d")
         self._spread = array("d")

@@ -127,8 +127,8 @@ class PendingGroup:
 class WaitCauses:
     """Pending jobs, and what they wait for."""
 
-    def __init__(self, floor: ChipUsage) -> None:
-        self._floor = floor
+    def __init__(self, usage: ChipUsage) -> None:
+        self._usage = usage
         self._crowds: dict[Product, PendingGroup] = {}
         self._waiting: dict[str, JobRecord] = {}
         self._line: list[tuple[int, str]] = []
@@ -196,7 +196,7 @@ class WaitCauses:
 
     def _cause_of(self, record: JobRecord, blame: str) -> WaitCause:
         """What holds a pending job back now, of whose like *blame* was said."""
-        stock = self._floor.stocks.get(record.job.product)
+        stock = self._usage.stocks.get(record.job.product)
         if stock is None or record.chips > stock.idle:
             return WaitCause.CAPACITY
         if blame:
@@ -206,7 +206,7 @@ class WaitCauses:
     def blamed(self) -> tuple[dict[WaitCause, list[int]], bool]:
         """Blame -> jobs and chips that wait; whether enough is free for the first."""
         found = {blame: [0, 0] for blame in WAIT_CAUSES}
-        stocks = self._floor.stocks
+        stocks = self._usage.stocks
         for product, crowd in self._crowds.items():
             stock = stocks.get(product)
             parts = crowd.blamed(0 if stock is None else stock.idle)
