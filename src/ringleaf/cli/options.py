@@ -3,7 +3,6 @@
 The docstring of a tuple is the heading of its options in the help.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -13,37 +12,14 @@ if TYPE_CHECKING:
     from ringleaf.cli.leader_election import Candidacy
     from ringleaf.cli.live import ClusterAccess
     from ringleaf.cli.simulation_request import SimulationRequest
+from ringleaf.cli.known_values import (
+    known_clusters,
+    known_orders,
+    known_workloads,
+)
 
 COMPARED: Final = "ringleaf,best-fit,first-fit,random"
 """The policies that are compared where none is named."""
-
-
-def known_clusters() -> Sequence[str]:
-    """The presets of clusters."""
-    from ringleaf.simulator.sites import SITES
-
-    return [*SITES]
-
-
-def known_workloads() -> Sequence[str]:
-    """The presets of workloads."""
-    from ringleaf.simulator.workloads import WORKLOADS
-
-    return [*WORKLOADS]
-
-
-def known_policies() -> Sequence[str]:
-    """The policies that can be simulated."""
-    from ringleaf.baselines.registry import BASELINES
-
-    return [*BASELINES]
-
-
-def known_orders() -> Sequence[str]:
-    """The queue orders of policies."""
-    from ringleaf.baselines.order import ORDERS
-
-    return [*ORDERS]
 
 
 Json = Annotated[bool, Option("", "Print JSON instead of tables.")]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil, nan
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ringleaf.model.queue import DEFAULT_QUEUE
 from ringleaf.model.run_time import NO_ORIGIN, Origin
@@ -33,24 +33,39 @@ ENDINGS: Final[Mapping[str, int]] = {
 """How logs say that jobs end -> done, failed, cancelled."""
 
 
-class Log:
-    """The rows of a trace, in columns."""
+def _reals() -> "array[float]":
+    return array("d")
 
-    def __init__(self) -> None:
-        self.submit, self.estimate = array("d"), array("d")
-        self.duration, self.chips = array("q"), array("q")
-        self.ending, self.kind, self.queue = array("q"), array("q"), array("q")
-        self.kinds: dict[str, int] = {}
-        self.queues: dict[str, int] = {}
-        self.origin = array("q")
-        self.origins: dict[Origin, int] = {}
-        self.idle = 0
-        """Rows without chips or running time."""
-        self.unknown: Counter[str] = Counter()
-        """How jobs end of which it is not known what it means."""
-        self.bad: list[str] = []
-        """Rows that could not be read: the first few."""
-        self.n_bad = 0
+
+def _whole_numbers() -> "array[int]":
+    return array("q")
+
+
+class Log(Struct, eq=False):
+    """The rows of a trace, in columns.
+
+    Args:
+        idle: Rows without chips or running time.
+        unknown: How jobs end of which it is not known what it means.
+        bad: Rows that could not be read: the first few.
+
+    """
+
+    submit: "array[float]" = field(default_factory=_reals)
+    estimate: "array[float]" = field(default_factory=_reals)
+    duration: "array[int]" = field(default_factory=_whole_numbers)
+    chips: "array[int]" = field(default_factory=_whole_numbers)
+    ending: "array[int]" = field(default_factory=_whole_numbers)
+    kind: "array[int]" = field(default_factory=_whole_numbers)
+    queue: "array[int]" = field(default_factory=_whole_numbers)
+    origin: "array[int]" = field(default_factory=_whole_numbers)
+    kinds: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
+    origins: dict[Origin, int] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+    bad: list[str] = field(default_factory=list)
+    idle: int = 0
+    n_bad: int = 0
 
     def add(
         self,

@@ -3,6 +3,11 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ringleaf.cli.failure import BadUse, program
+from ringleaf.cli.known_values import (
+    known_clusters,
+    known_policies,
+    known_workloads,
+)
 from ringleaf.cli.options import (
     COMPARED,
     FaultOptions,
@@ -13,9 +18,6 @@ from ringleaf.cli.options import (
     Seed,
     TraceOptions,
     WorkloadOptions,
-    known_clusters,
-    known_policies,
-    known_workloads,
     simulation_request,
 )
 from ringleaf.cli.parameter import Option, Positional, given

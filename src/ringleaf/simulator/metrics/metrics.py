@@ -238,7 +238,7 @@ class RunMetrics:
             self._from = now, self._areas.area.copy()
         if number == self._last:
             self._to = now, self._areas.area.copy()
-        record = JobRecord(spec, number, now, counted=number >= self._warm)
+        record = JobRecord.of(spec, number, now, counted=number >= self._warm)
         self._records[record.name] = record
         self._waits.arrives(record)
         self._why.waits(record)
