@@ -187,7 +187,9 @@ class Optimum:
         """Place the jobs that are best together, then any other job that fits."""
         start_reserved(ctx)
         for request, job_states in self._alike(ctx):
-            fitting = fitting_nodes(ctx.state.cluster, request, TIGHT, ctx.state.settings)
+            fitting = fitting_nodes(
+                ctx.state.cluster, request, TIGHT, ctx.state.settings
+            )
             plans = self._together(fitting, job_states)
             for job_state, taken in zip(job_states, plans, strict=True):
                 if ctx.budget.stop_binding():
