@@ -83,6 +83,8 @@ def is_live(arguments: list[str]) -> bool:
     """Whether a live cluster is asked."""
     if arguments[0] == "faults":
         return "-f" not in arguments
+    if arguments[0] == "rearrange":
+        return not any(each.endswith(".yaml") for each in arguments)
     wanted = target_of(arguments[1], "") if arguments[1:] else None
     asked = wanted is not None or "-f" in arguments or arguments[0] in LIVE
     return asked or "-" in arguments  # what dump wrote

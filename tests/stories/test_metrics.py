@@ -370,7 +370,11 @@ def test_every_metric_takes_another_value_than_at_the_start(played: Played) -> N
 def test_every_panel_of_the_dashboard_has_something_to_show(
     played: Played, query: str
 ) -> None:
-    found = played.prometheus.ask(query.replace("$__rate_interval", "5m"))
+    for variable, value in (
+        *(("$__rate_interval", "5m"), ("$queue", ".*"), ("$namespace", ".*")),
+    ):
+        query = query.replace(variable, value)
+    found = played.prometheus.ask(query)
 
     values = [series["value"][1] for series in found]
     assert any(value != "NaN" for value in values), query

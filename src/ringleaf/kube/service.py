@@ -124,7 +124,7 @@ class KubeService:
         name = ended.get_name()
         if self._tasks.get(name) is ended and not self._stop.is_set():
             for reflector in self._reflectors:
-                if name.startswith(f"{reflector.path} "):
+                if part == reflector.run:
                     reflector.renew()  # what it was about to pass on may be lost
             self.start(part, name)
 
