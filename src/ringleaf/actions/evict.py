@@ -180,7 +180,7 @@ class VictimSearch:
     """The search for victims of one action in one cycle.
 
     Args:
-        cycle: What it works on.
+        ctx: The parts of the scheduler.
         action: Its name, with its arguments in the configuration.
         ballot: The plugins' votes.
         pool: The jobs whose pods may go, as far as queues matter.

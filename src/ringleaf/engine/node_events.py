@@ -24,7 +24,7 @@ class NodeEvents:
     """The nodes and leaves as they were last reported.
 
     Args:
-        cycle: What is scheduled.
+        ctx: The parts of the scheduler.
         lifecycle: What becomes of jobs whose pods are gone.
         nodes: The nodes at the beginning, by name; changed in place.
         leaves: What is known of leaf switches besides the pods under them.

@@ -275,7 +275,7 @@ class Placer:
     ) -> dict[int, Placement]:
         """Where pods could go now if all were gone that were deleted.
 
-        Notes in ``repair.held.moving`` which pods leave healthy places.
+        Notes in ``repair.held.leaving`` which pods leave healthy places.
         """
         name, cluster = job_state.job.name, self._state.cluster
         job = repair.avoiding_barred_nodes(job_state.remaining)

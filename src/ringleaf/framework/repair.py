@@ -211,7 +211,7 @@ class Repair:
         demand: Demand,
         replicas: Iterable[int],
     ) -> None:
-        """Like ``hold``, for pods that are alike, on nodes that take them."""
+        """Like ``hold_places``, for pods that are alike, on nodes that take them."""
         unfit = self.barred_nodes
         for replica in replicas:
             for place in (self.placements.get(replica), self.held.planned.get(replica)):

@@ -76,8 +76,8 @@ class Session:
         settings: What the operator chose.
         scorer: Decides where affinity ranks tie (D26), but under no network rule.
         node_filter: Keeps pods off nodes, for reasons of other plugins.
-        per_role: Whether *node_filter* is asked once for all pods of a role that heed
-            no pods, if it keeps the first of them off no node.
+        filter_once_per_role: Whether *node_filter* is asked once for all pods of a
+            role without pod affinity, if it keeps the first of them off no node.
         sum_scores: Whether the affinity rank is a score among others.
 
     """

@@ -129,9 +129,9 @@ class Record(Struct, frozen=True):
     Args:
         since: When its fault was found.
         scope: How much of it was deleted.
-        ailments: The pods that were faulty, and why.
+        pod_faults: The pods that were faulty, and why.
         placements: Where its pods were.
-        deleted: The pods that were deleted.
+        deleted: The deleted pods that are not placed again; once it is over, all.
         deleted_at: When the last of them were.
         stuck_at: Since when the successors of deleted pods find no place.
         retries_used: How often its pods failed by themselves and were tried again.
