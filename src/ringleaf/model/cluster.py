@@ -96,12 +96,12 @@ class Cluster:
     ``version`` moves with every committed statement, ``change`` and
     ``set_quarantined``. ``changes`` lists the nodes whose free chips changed since
     ``epoch`` began, for indexes that follow the cluster; a new epoch tells them to
-    start over. ``watchers`` hear of every pod at once, also of
-    those that are tried and rolled back. ``eligibility_cache`` is what others found
-    out about nodes whatever job holds their chips, and in which epoch. ``taken`` are the chips
-    that pods hold, ``pool`` those that no pod or a known pod holds, ``offered`` those
-    that nodes offer now: ``free`` follows from the three, in ``take``. Nodes that are
-    ``quarantined`` take no new pods.
+    start over. ``watchers`` hear of every pod at once, also of those that are tried and
+    rolled back. ``eligibility_cache`` is what others found out about nodes whatever job
+    holds their chips, and in which epoch. ``taken`` are the chips that pods hold,
+    ``pool`` those that no pod or a known pod holds, ``offered`` those that nodes offer
+    now: ``free`` follows from the three, in ``take``. Nodes that are ``quarantined``
+    take no new pods.
     """
 
     def __init__(self, nodes: Iterable[Node], leaves: Iterable[Leaf] = ()) -> None:
