@@ -67,10 +67,15 @@ class History:
             )
             for state in states.job_states.values()
         ]
-        self.seen["suspended over a restart"] += reservations.idle.budget.is_spent
+        self.seen["suspended over a restart"] += self.is_suspended
         self._spans.append((self.now, self.now, 0))
         self.engine = self._engine()
         self._at(self.now, IdleAccountKnown(known), *arrivals)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether reservations keep no chips now, because their budget is used up."""
+        return self.engine.context.reservations.idle.budget.is_spent
 
     @property
     def idle(self) -> int:
@@ -113,8 +118,7 @@ class History:
         )
         assert kept <= self.limit * (1 + 1e-9) + 1e-6, (kept, self.limit)
         self.seen["reserved"] += bool(self.engine.reservations.keys() - before)
-        spent = self.engine.context.reservations.idle.budget.is_spent
-        self.seen["suspended"] += bool(before and spent)
+        self.seen["suspended"] += bool(before and self.is_suspended)
         self.seen["near the limit"] += kept > 0.9 * self.limit > 0
 
 
@@ -138,6 +142,8 @@ def test_reservations_keep_no_more_idle_than_their_budget(budget: float) -> None
                 history.restart()
             elif what == "end" and runs:
                 history.hear(JobGone(runs.pop(0)))
+            if history.is_suspended and number % 4 == 0:
+                history.restart()
         history.go_on(history.now + 2 * DAY_S)
         seen.update(history.seen)
 
