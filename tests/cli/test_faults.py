@@ -27,7 +27,8 @@ from ringleaf.engine.event import (
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.repair import Repair
 from ringleaf.kube.fault_history import FaultHistory, lives_of
-from ringleaf.kube.fault_store import BRAKED, DELETED, LIVES
+from ringleaf.kube.fault_store import BRAKED, DELETED
+from ringleaf.kube.fault_texts import LIVES
 from ringleaf.kube.snapshot import Snapshot
 from ringleaf.model.cluster import Node
 from ringleaf.model.fault import (

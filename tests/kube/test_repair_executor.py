@@ -21,6 +21,7 @@ from ringleaf.framework.instruction import (
 from ringleaf.kube import (
     binder,
     fault_store,
+    fault_texts,
     names,
     record_store,
     records,
@@ -1380,7 +1381,7 @@ def test_a_book_that_somebody_deletes_is_made_again_as_it_was() -> None:
 def test_of_more_than_a_configmap_takes_what_lasts_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fault_store, "MOST_BYTES", 3000)
+    monkeypatch.setattr(fault_texts, "MOST_BYTES", 3000)
     stage, server = running(), Server()
     sick(stage)
     over = [Fault(f"n{i}", Cause.CHIP, "chip 3", 5.0, None, 9.0) for i in range(99)]
@@ -1404,7 +1405,7 @@ def test_of_more_than_a_configmap_takes_what_lasts_is_kept(
 def test_reasons_that_are_too_many_are_trimmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fault_store, "MOST_BYTES", 2000)
+    monkeypatch.setattr(fault_texts, "MOST_BYTES", 2000)
     stage, server = running(), Server()
 
     def many(edge: Edge) -> None:

@@ -12,8 +12,9 @@ from ringleaf.kube.api import Api
 from ringleaf.kube.credentials import Credentials
 from ringleaf.kube.objects import NodeObject, Pod, PodGroup
 from ringleaf.kube.pod_store import PODGROUP_WAIT_S
-from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowConf, ShadowLoop
+from ringleaf.kube.shadow import CHIPS_S, Shadow, ShadowConf
 from ringleaf.kube.shadow_collector import ShadowPage
+from ringleaf.kube.shadow_loop import ShadowLoop
 from ringleaf.kube.shadow_results import Finding
 from ringleaf.kube.watch import Gone
 from tests.kube.stage import NPU, Plain, _read, node, pod

@@ -7,7 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringleaf.kube.job_index import JobGroup, JobIndex, JobNode, JobPod
+from ringleaf.kube.job_index import JobIndex
+from ringleaf.kube.job_objects import JobGroup, JobNode, JobPod
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.rank_table import Status
 from ringleaf.kube.watch import Gone

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ringleaf.config.conf import Conf
     from ringleaf.kube.api import Api
     from ringleaf.kube.service import Say
-    from ringleaf.kube.shadow import ShadowLoop
+    from ringleaf.kube.shadow_loop import ShadowLoop
 
 PAGE: Final = "/shadow"
 """Where a shadow answers."""
@@ -59,7 +59,8 @@ def beside(
     api: "Api", asked: ShadowRun, conf: "Conf", say: "Say"
 ) -> "Iterator[ShadowLoop]":
     """A shadow that writes its log, if it is to have one."""
-    from ringleaf.kube.shadow import ShadowConf, ShadowLoop  # noqa: PLC0415
+    from ringleaf.kube.shadow import ShadowConf  # noqa: PLC0415
+    from ringleaf.kube.shadow_loop import ShadowLoop  # noqa: PLC0415
 
     options = ShadowConf(asked.schedulers, conf, asked.patience_s)
     if asked.log is None:

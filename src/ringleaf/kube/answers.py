@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT = 401, 403, 404, 409
@@ -12,6 +13,10 @@ REFUSED: Final = frozenset({FORBIDDEN, NOT_FOUND, INVALID})
 """Rights that lack, a namespace that is not there, a name that is none."""
 RELIST: Final = frozenset({400, NOT_FOUND, GONE, TIMEOUT})
 """Answers to a watch after which its version is of no use."""
+
+
+class _Status(Struct):
+    message: str = ""
 
 
 class Answer(Struct, frozen=True):
@@ -49,3 +54,12 @@ class Answer(Struct, frozen=True):
     def words(self, most: int = 300) -> str:
         """The status and what is said of it, for the log."""
         return f"{self.status} {self.body[:most].decode(errors='replace')}"
+
+    @property
+    def message(self) -> str:
+        """The status and what the API server says of a refusal."""
+        try:
+            said = msgspec.json.decode(self.body, type=_Status).message
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            said = self.body[:200].decode(errors="replace")
+        return f"{self.status} {said}"

@@ -237,7 +237,7 @@ class Binder:
             self._cache.assumed.bound(pod.uid)
             self._done(pod, item.placement)
             return
-        self._not_bound(item, "no answer" if answer is None else _message(answer))
+        self._not_bound(item, "no answer" if answer is None else answer.message)
 
     def _not_bound(self, item: Bound, why: str, **more: str) -> None:
         self.n_failed += 1
@@ -282,7 +282,7 @@ class Binder:
                 return
         if answer is not None and answer.is_missing:
             return
-        told = "no answer" if answer is None else _message(answer)
+        told = "no answer" if answer is None else answer.message
         self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
         refused()
         self._cache.assumed.not_evicted(pod.job, pod.uid, self._clock())
@@ -303,7 +303,7 @@ class Binder:
                     return
                 if answer is not None and answer.status == NOT_FOUND:
                     return
-                refusal = "no answer" if answer is None else _message(answer)
+                refusal = "no answer" if answer is None else answer.message
                 if refusal != said:
                     self._say("eviction refused", pod=pod.key, job=pod.job, why=refusal)
                     said = refusal
@@ -345,7 +345,7 @@ class Binder:
             self._refusals.forget(pod.job)
             return True
         if self._refusals.is_new(pod.job, answer.status):
-            why = _message(answer)
+            why = answer.message
             self._say("deletion refused", pod=pod.key, job=pod.job, why=why)
         return False
 
@@ -397,16 +397,3 @@ def _is_ours(found: Pod, item: Bound) -> bool:
     there = found.metadata.annotations or {}
     stamp = item.written.get(names.PREDICATE_TIME)
     return stamp is None or there.get(names.PREDICATE_TIME) in (stamp, names.CONSUMED)
-
-
-class _Status(msgspec.Struct):
-    message: str = ""
-
-
-def _message(answer: Answer) -> str:
-    """What the API server says of a refusal."""
-    try:
-        said = msgspec.json.decode(answer.body, type=_Status).message
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        said = answer.body[:200].decode(errors="replace")
-    return f"{answer.status} {said}"

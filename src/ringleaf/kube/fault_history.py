@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from ringleaf.kube.api import Api, Unreachable
-from ringleaf.kube.fault_store import BRAKED, DELETED, FAULTS, LIVES
+from ringleaf.kube.fault_store import BRAKED, DELETED, FAULTS
+from ringleaf.kube.fault_texts import LIVES
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.kube.snapshot import told
 from ringleaf.kube.watch import Gone, Reflector

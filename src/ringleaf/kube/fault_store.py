@@ -17,9 +17,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-from msgspec import Struct, field
-
 from ringleaf.engine.event import (
     Event,
     FaultsKnown,
@@ -44,30 +41,36 @@ from ringleaf.kube.api import Api, Unreachable
 from ringleaf.kube.backoff import backoff_s
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.config_maps import config_maps_path, patch_or_create
+from ringleaf.kube.fault_texts import (
+    LIVES,
+    MOST_RECORDS,
+    RECORDS,
+    RETRIES,
+    History,
+    RescheduleReason,
+    Rescheduling,
+    RetriesEntry,
+    bounded,
+    fault_node,
+    fitted,
+    joined,
+    json_text,
+    last_deletions,
+    latest_faults,
+    read_json,
+)
 from ringleaf.kube.gang_state import GangState
 from ringleaf.kube.handover import RetriesLeft
 from ringleaf.kube.jobs import uids_of
 from ringleaf.kube.log_once import LogOnce
-from ringleaf.kube.node_info import NodeInfo
 from ringleaf.kube.objects import ConfigMap
 from ringleaf.model.fault import Cause, Deletion, Fault
-from ringleaf.model.mask import chips_of
 
 FAULTS: Final = "volcano-system", "vcjob-fault-npu-cm"
 REASONS: Final = "mindx-dl", "job-reschedule-reason"
-NODES, RETRIES, LIVES = "fault-node", "remain-retry-times", "ringleaf-faults"
 BRAKED, DELETED = "ringleaf-braked", "ringleaf-deleted"
-RECORDS: Final = "recent-reschedule-records"
-MOST_RECORDS: Final = 10
-"""Records of a job; older ones are dropped."""
-MOST_BYTES: Final = 950 * 1024
-"""Bytes of all that a ConfigMap has."""
 MOST_BRAKED: Final = 100
 """Jobs that wait for the brake and are named."""
-MOST_DELETIONS: Final = 100
-"""Deletions that are named; earlier ones are one."""
-MOST_LIVES: Final = 2000
-"""Faults whose lives are kept; those that ended first are dropped first."""
 KEPT: Final = (
     FaultsKnown,
     JobGone,
@@ -81,36 +84,6 @@ KEPT: Final = (
 PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 READ_S: Final = 5.0
 """How long reading may take; what cannot be read is missed."""
-
-
-class RescheduleReason(Struct):
-    """Why a pod made its job be rescheduled."""
-
-    reason: str = field(default="", name="RescheduleReason")
-    pod: str = field(default="", name="PodName")
-    node: str = field(default="", name="NodeName")
-    rank: str = field(default="", name="NodeRankIndex")
-
-
-class Rescheduling(Struct):
-    """One time that a job was rescheduled."""
-
-    logged: str = field(default="", name="LogFileFormatTime")
-    at: int = field(default=0, name="RescheduleTimeStamp")
-    reasons: list[RescheduleReason] | None = field(default=None, name="ReasonOfTask")
-
-
-class History(Struct):
-    """The last times that a job was rescheduled, the newest first."""
-
-    job: str = field(default="", name="JobID")
-    times: int = field(default=0, name="TotalRescheduleTimes")
-    records: list[Rescheduling] | None = field(default=None, name="RescheduleRecords")
-
-
-class _Left(Struct):
-    uid: str = field(default="", name="UUID")
-    times: int = field(default=0, name="Times")
 
 
 class FaultStore:
@@ -210,16 +183,16 @@ class FaultStore:
         data = await self._get(where)
         self._unread.discard(where)
         if where == FAULTS:
-            lives = _read(data.get(LIVES, ""), list[Fault]) or []
-            left = _read(data.get(RETRIES, ""), dict[str, _Left]) or {}
+            lives = read_json(data.get(LIVES, ""), list[Fault]) or []
+            left = read_json(data.get(RETRIES, ""), dict[str, RetriesEntry]) or {}
             known = {k: RetriesLeft(each.uid, each.times) for k, each in left.items()}
-            deleted = _read(data.get(DELETED, ""), list[Deletion]) or []
+            deleted = read_json(data.get(DELETED, ""), list[Deletion]) or []
             told = [each for each in deleted if each.at >= 0 and each.pods > 0]
             self._cache.handover.put_faults(lives, known, told)
         else:
-            found = _read(data.get(RECORDS, ""), dict[str, History]) or {}
+            found = read_json(data.get(RECORDS, ""), dict[str, History]) or {}
             own = self._histories if self._writes else {}
-            self._histories = found | {k: _joined(found.get(k), own[k]) for k in own}
+            self._histories = found | {k: joined(found.get(k), own[k]) for k in own}
 
     async def _get(self, where: tuple[str, str]) -> dict[str, str]:
         """What a ConfigMap has; nothing where there is none."""
@@ -235,7 +208,7 @@ class FaultStore:
             if not answer.is_transient:
                 return {}  # missing rights are reported when it is written
             await asyncio.sleep(PAUSE_S / 4)
-        found = _read(answer.body.decode(errors="replace"), ConfigMap)
+        found = read_json(answer.body.decode(errors="replace"), ConfigMap)
         self._known[where] = {} if found is None else dict(found.data or {})
         return self._known[where]
 
@@ -302,10 +275,13 @@ class FaultStore:
 
     def _data(self, where: tuple[str, str]) -> dict[str, str]:
         if where == REASONS:
-            return {RECORDS: _bounded(self._histories)}
+            return {RECORDS: bounded(self._histories)}
         braked = sorted(self._braked())[:MOST_BRAKED]
-        told = {BRAKED: _text(braked), DELETED: _text(_last_of(self._deletions()))}
-        found = _fitted(self._fault_nodes(), self._left(), _latest(self._faults()))
+        told = {
+            BRAKED: json_text(braked),
+            DELETED: json_text(last_deletions(self._deletions())),
+        }
+        found = fitted(self._fault_nodes(), self._left(), latest_faults(self._faults()))
         return found | told
 
     def _fault_nodes(self) -> list[dict[str, Any]]:
@@ -320,12 +296,12 @@ class FaultStore:
         self._since = found
         return [{**entry, "UpdateTime": at} for entry, at in found.values()]
 
-    def _left(self) -> dict[str, _Left]:
+    def _left(self) -> dict[str, RetriesEntry]:
         """How often the pods of jobs may still fail, of those that may at all.
 
         Those come first that have not failed yet.
         """
-        whole, spent = dict[str, _Left](), dict[str, _Left]()
+        whole, spent = dict[str, RetriesEntry](), dict[str, RetriesEntry]()
         for group in self._cache.gangs.values():
             retries = (
                 0 if group.reported.job is None else group.reported.job.recovery.retries
@@ -338,7 +314,7 @@ class FaultStore:
                 )
                 uid = uids_of(group.podgroup)[0]
                 found = spent if used else whole
-                found[group.name] = _Left(uid, max(0, retries - used))
+                found[group.name] = RetriesEntry(uid, max(0, retries - used))
         return whole | spent
 
 
@@ -349,120 +325,8 @@ def _is_of_faults(each: Instruction) -> bool:
     return isinstance(each, Delete | PersistRepair | Repaired)
 
 
-def fault_node(facts: NodeInfo) -> dict[str, Any] | None:
-    """What is written of a node with faults; None of one without."""
-    node = facts.node
-    prefix = node.product.chip_prefix
-    unhealthy = [f"{prefix}-{chip}" for chip in chips_of(node.unhealthy)]
-    network = [f"{prefix}-{chip}" for chip in chips_of(node.network_faulty)]
-    if not (node.down or unhealthy or network or facts.faults):
-        return None
-    state = "Healthy"
-    if node.down:
-        state = Cause.NODE.value
-    elif unhealthy:
-        state = Cause.CHIP.value
-    elif network:
-        state = Cause.NETWORK.value
-    return {
-        "FaultDeviceList": list(facts.faults),
-        "NodeName": node.name,
-        "UnhealthyNPU": unhealthy,
-        "NetworkUnhealthyNPU": network,
-        "NodeHealthState": state,
-    }
-
-
 def _matters(event: Event) -> bool:
     """Whether what is kept may be another after *event*."""
     if isinstance(event, JobArrived):
         return bool(event.job.recovery.retries)
     return isinstance(event, KEPT)
-
-
-def _latest(faults: Iterable[Fault]) -> list[Fault]:
-    """The faults that are kept: all that last, and of the others the last ones."""
-    by_end = sorted(
-        faults,
-        key=lambda each: (each.recovered is None, each.recovered or 0.0, each.seen),
-    )
-    return by_end[-MOST_LIVES:]
-
-
-def _last_of(deletions: Iterable[Deletion]) -> list[Deletion]:
-    """What was deleted; of many, the last ones, and before them the sum of the rest.
-
-    >>> many = [Deletion(float(n), "j", 2) for n in range(102)]
-    >>> _last_of(many)[:2], len(_last_of(many))
-    ([Deletion(at=2.0, job='', pods=6), Deletion(at=3.0, job='j', pods=2)], 100)
-    """
-    found = [*deletions]
-    if len(found) <= MOST_DELETIONS:
-        return found
-    first, last = found[: 1 - MOST_DELETIONS], found[1 - MOST_DELETIONS :]
-    return [Deletion(first[-1].at, "", sum(each.pods for each in first)), *last]
-
-
-def _fitted(
-    nodes: list[dict[str, Any]], left: dict[str, _Left], lives: list[Fault]
-) -> dict[str, str]:
-    """What is kept of faults, as much of it as a ConfigMap has room for.
-
-    First the details of faults are left out, then what is needed least, which stands in
-    front: lives that are over, jobs that have not failed yet.
-    """
-    least: list[list[Any]] = [lives, list(left.items()), nodes]
-    while True:
-        lives, left, nodes = least[0], dict(least[1]), least[2]
-        data = {LIVES: _text(lives), RETRIES: _text(left), NODES: _text(nodes)}
-        sizes = [len(text.encode()) for text in data.values()]
-        if sum(sizes) <= MOST_BYTES:
-            return data
-        if any(node["FaultDeviceList"] for node in nodes):
-            least[2] = [node | {"FaultDeviceList": []} for node in nodes]
-        else:
-            most = sizes.index(max(sizes))
-            least[most] = least[most][len(least[most]) // 4 + 1 :]
-
-
-def _joined(found: History | None, own: History) -> History:
-    """What was written of a job, and before it what we know ourselves."""
-    if found is None:
-        return own
-    records = [*(own.records or ()), *(found.records or ())][:MOST_RECORDS]
-    return History(own.job, own.times + found.times, records)
-
-
-def _bounded(histories: dict[str, History]) -> str:
-    """The text of *histories*, without the oldest records where it is too long."""
-    text = _text(histories)
-    while len(text.encode()) > MOST_BYTES:
-        longest = max(len(each.records or ()) for each in histories.values())
-        if longest > 1:
-            for each in histories.values():
-                each.records = (each.records or [])[: longest - 1]
-        else:
-            oldest = sorted(histories, key=lambda job: _newest(histories[job]))
-            for job in oldest[: max(1, len(oldest) // MOST_RECORDS)]:
-                del histories[job]
-        text = _text(histories)
-    return text
-
-
-def _newest(history: History) -> int:
-    return history.records[0].at if history.records else 0
-
-
-def _text(things: Any) -> str:  # noqa: ANN401 - whatever JSON has
-    """JSON of *things*; nothing where there are none, as the vendor has it."""
-    return msgspec.json.encode(things).decode() if things else ""
-
-
-def _read(text: str, kind: Any) -> Any:  # noqa: ANN401 - of that kind
-    """What others wrote; None where it cannot be read."""
-    if not text:
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None

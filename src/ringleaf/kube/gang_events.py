@@ -1,6 +1,6 @@
 """What the engine hears of a gang: the difference to what it was told last."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from ringleaf.engine.event import (
 )
 from ringleaf.framework.job_state import with_pods
 from ringleaf.kube.cache_state import CacheState
+from ringleaf.kube.gang_differences import must_be_reported_anew
 from ringleaf.kube.gang_members import assign_numbers, is_held, lead_of
 from ringleaf.kube.gang_state import GangState, ReportedJob, set_status
 from ringleaf.kube.handover import Handover
@@ -36,7 +37,6 @@ from ringleaf.kube.recovery import (
 )
 from ringleaf.kube.repair_checkpoints import RepairCheckpoints
 from ringleaf.model.job import Job
-from ringleaf.model.placement import Placement
 from ringleaf.model.topology import quoted
 
 
@@ -138,7 +138,7 @@ class GangEvents:
             placement.replica: placement
             for placement in (placement_of(pod, job) for pod in pods if is_held(pod))
         }
-        if reported.job is not None and _is_to_be_told_anew(reported, job, known):
+        if reported.job is not None and must_be_reported_anew(reported, job, known):
             yield from self._withdraw(gang, told_anew=True)
             reported = gang.reported
         _note_complete(gang, len(pods), len(known), now)
@@ -348,38 +348,6 @@ def waiting_since(gang: GangState, job: Job) -> float | None:
     if any(map(is_held, pods)):
         return None
     return max((pod.created for pod in pods), default=job.created) or None
-
-
-def _is_to_be_told_anew(
-    reported: ReportedJob, job: Job, known: Mapping[int, Placement]
-) -> bool:
-    """Whether pods are elsewhere, or something else, than the engine knows."""
-    assert reported.job is not None
-    placed = reported.placed
-    return (
-        reported.is_stale
-        or any(
-            n not in placed or not _same_place(placed[n], place)
-            for n, place in known.items()
-        )
-        or (bool(known) and _requests_differ(reported.job, job))
-    )
-
-
-def _same_place(one: Placement, other: Placement) -> bool:
-    return one.node == other.node and {*one.chips} == {*other.chips}
-
-
-def _requests_differ(one: Job, other: Job) -> bool:
-    """Whether pods are something else to their nodes."""
-    if one.demand is other.demand and one.roles == other.roles:
-        return False
-    known = {n: role.demand for role, own in one.role_ranks for n in own}
-    return any(
-        not known.get(n, role.demand).is_like(role.demand)
-        for role, own in other.role_ranks
-        for n in own
-    )
 
 
 def everything_of(gangs: Iterable[GangState]) -> Iterator[Event]:

@@ -203,3 +203,9 @@ def set_status(gang: GangState, **changes: str | bool) -> None:
     status = gang.status
     if any(getattr(status, name) != value for name, value in changes.items()):
         gang.status = replace(status, **changes)
+
+
+def problem_of(gang: GangState) -> str:
+    """Why the pods of a gang cannot be placed as they are; empty if they can."""
+    own = (pod.problem for pod in gang.pods.values() if pod.problem)
+    return gang.status.invalid or next(own, "")

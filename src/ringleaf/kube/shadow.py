@@ -12,15 +12,11 @@ guessed, the lowest that are free, so that reading goes on; the judgement does n
 them.
 """
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -37,19 +33,14 @@ from ringleaf.explain.match import (
 )
 from ringleaf.framework.job_state import JobState
 from ringleaf.kube import names
-from ringleaf.kube.api import Api
 from ringleaf.kube.cluster_cache import ClusterCache
 from ringleaf.kube.decider import Decider
-from ringleaf.kube.event_handler import KINDS, Handler
-from ringleaf.kube.gang_state import GangState
+from ringleaf.kube.event_buffer import BufferedEvent, EventBuffer
+from ringleaf.kube.gang_state import GangState, problem_of
 from ringleaf.kube.jobs import placement_of
 from ringleaf.kube.objects import Pod
 from ringleaf.kube.pod_state import PodState
-from ringleaf.kube.quarantine import told, trace_of
-from ringleaf.kube.reflectors import reflectors
-from ringleaf.kube.service import KubeService, Say
 from ringleaf.kube.shadow_results import Finding, ShadowResults, places
-from ringleaf.kube.watch import Gone
 from ringleaf.model.mask import chips_of
 from ringleaf.model.placement import Placement
 
@@ -59,8 +50,6 @@ TICK_S: Final = 1.0
 """How often jobs are looked at that wait."""
 TICK_COST_S: Final = 0.05
 """How long that may take at a time; the others have their turn later."""
-STUCK_S: Final = 60.0
-"""Reading that takes longer is no sign of life."""
 
 
 class ShadowConf(Struct, frozen=True):
@@ -76,52 +65,6 @@ class ShadowConf(Struct, frozen=True):
     schedulers: tuple[str, ...] = ("volcano",)
     conf: Conf = DEFAULT
     patience_s: float = 10.0
-
-
-class BufferedEvent(NamedTuple):
-    """An object that was updated or deleted, and when."""
-
-    at: float
-    kind: str
-    object: Any
-    is_deleted: bool = False
-
-
-class EventBuffer:
-    """What was heard and not read yet; reflectors call its handlers."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self.events: deque[BufferedEvent] = deque()
-        self.chips: dict[str, str] = {}
-        """Pod uid -> the annotation that names its chips, as soon as it was heard."""
-        self.gone: set[str] = set()
-        """Pods that are deleted somewhere in the buffer."""
-        self.handlers = {
-            kind: Handler(
-                partial(self._on_update, kind), partial(self._on_delete, kind)
-            )
-            for kind in KINDS
-        }
-
-    def _on_update(self, kind: str, objects: Iterable[Any]) -> None:
-        at = self._now()
-        for each in objects:
-            self.events.append(BufferedEvent(at, kind, each))
-            if kind == "pods" and (text := _chips_text(each)) is not None:
-                self.chips[each.metadata.uid] = text
-
-    def _on_delete(self, kind: str, gone: Iterable[Gone]) -> None:
-        at = self._now()
-        for each in gone:
-            self.events.append(BufferedEvent(at, kind, each, is_deleted=True))
-            if kind == "pods":
-                self.gone.add(each.uid)
-
-    def forget(self, uid: str) -> None:
-        """A pod is no more."""
-        self.gone.discard(uid)
-        self.chips.pop(uid, None)
 
 
 class Shadow:
@@ -332,7 +275,7 @@ class Shadow:
             return  # on a node that is not there
         since, _at = self._partly.setdefault(name, (self._step, now))
         theirs = self._theirs(group)
-        if problem := _problem(group):
+        if problem := problem_of(group):
             self._judge_as(
                 name,
                 Judgement(
@@ -460,118 +403,3 @@ def _needed(group: GangState, job_state: JobState) -> int:
     """Pods that must be bound before the job has started."""
     done = sum(pod.succeeded for pod in group.pods.values())
     return max(job_state.facts.effective_min, group.need - done)
-
-
-def _problem(group: GangState) -> str:
-    """Why a job that was bound elsewhere is none that we would place."""
-    own = (pod.problem for pod in group.pods.values() if pod.problem)
-    return group.status.invalid or next(own, "")
-
-
-def _chips_text(pod: Pod) -> str | None:
-    """The annotation of a bound pod that names all its chips, if there is one."""
-    if not pod.spec.node_name or not pod.metadata.annotations:
-        return None
-    with suppress(Exception):  # it is told where the pod is read
-        record = PodState(pod, frozenset())
-        return record.chip_text if record.requested and not record.is_unclear else None
-    return None
-
-
-class ShadowLoop(KubeService):
-    """A shadow beside a cluster: it looks, and tells what it finds.
-
-    Args:
-        api: The API server; it is read from, and nothing else.
-        options: How it is run.
-        say: Writes a line of the log.
-        found: Is told of every finding.
-
-    """
-
-    def __init__(
-        self,
-        api: Api,
-        options: ShadowConf,
-        say: Say,
-        found: Callable[[Finding], None] = lambda _finding: None,
-    ) -> None:
-        super().__init__(say)
-        self._tell = found
-        self.shadow = Shadow(options, self.now, self._found)
-        self._last = self.now()
-        self._reflectors = list(
-            reflectors(
-                api,
-                self.shadow.buffer.handlers,
-                self._wake.set,
-                lambda line: say("trouble", message=line),
-            )
-        )
-
-    def reconfigure(self, conf: Conf) -> None:
-        """Judge by *conf* from now on."""
-        self.refused_conf = ""
-        self.shadow.cache.reconfigure(conf.quiet)
-        self._wake.set()
-
-    def page(self) -> bytes:
-        """What it has found, as JSON."""
-        return msgspec.json.encode(self.shadow.findings.summary())
-
-    def live(self) -> tuple[bool, dict[str, str]]:
-        """Whether it does its work."""
-        silent = self.now() - self._last
-        return silent < STUCK_S or not self.is_synced, {"read": f"{silent:.0f} s ago"}
-
-    def ready(self) -> tuple[bool, dict[str, str]]:
-        """Whether it may be relied on."""
-        return self._is_ready("shadow")
-
-    async def run(self) -> None:
-        """Look until asked to stop."""
-        for number, reflector in enumerate(self._reflectors):
-            self._start(reflector.run(), f"{reflector.path} {number}")
-        try:
-            while not (self.is_synced or self._stop.is_set()):
-                await self._wake.wait()
-                self._wake.clear()
-            if self.is_synced:
-                self.shadow.begin()
-                cache = self.shadow.cache
-                self._say("synced", nodes=cache.n_nodes, pods=len(cache.pods))
-            while not self._stop.is_set():
-                self._last = self.now()
-                self._advance()
-                await self._sleep()
-        finally:
-            await self._end_parts([*self._tasks])
-        self._say("stopped", jobs=self.shadow.findings.verdicts.total())
-
-    def _advance(self) -> None:
-        """Read on; what fails is set aside, and the rest is read the next time."""
-        try:
-            self.shadow.advance()
-        except Exception as error:  # noqa: BLE001 - one job stops no other
-            found = self.shadow.decider.recover(error, self.now())
-            named = ", ".join(f"{each.kind} {each.key}" for each in found) or "unknown"
-            self._say("failed", culprit=named, why=told(error), trace=trace_of(error))
-            self._wake.set()
-
-    async def _sleep(self) -> None:
-        """Until something happens, or it is time."""
-        wait = max(0.0, self.shadow.next_at - self.now())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._wake.wait()
-        self._wake.clear()
-
-    def _found(self, finding: Finding) -> None:
-        self._say(
-            "judged",
-            job=finding.job,
-            verdict=finding.verdict.value,
-            rule=finding.rule,
-            why=finding.why,
-        )
-        self._tell(finding)

@@ -30,7 +30,8 @@ from ringleaf.kube.config_map_store import (
     Taken,
     whole,
 )
-from ringleaf.kube.job_index import JobGroup, JobIndex, JobNode, JobPod, SummaryJob
+from ringleaf.kube.job_index import JobIndex, SummaryJob
+from ringleaf.kube.job_objects import JobGroup, JobNode, JobPod
 from ringleaf.kube.leader import Elector, Runner, at_once
 from ringleaf.kube.metrics import SLOW, Histogram
 from ringleaf.kube.objects import ConfigMap
