@@ -523,5 +523,5 @@ def test_a_search_that_was_interrupted_goes_on_with_those_that_were_found_since(
 
     add_outranking(ctx)
 
-    assert [*ctx.victim_search.failed_since] == [line]
+    assert [*ctx.victim_search.failed_for_next_search] == [line]
     assert not ctx.victim_search.outranked

@@ -77,7 +77,7 @@ def repair_in(engine: Engine, name: str = "a", **more: Any) -> Repair:  # noqa: 
     engine.handle_all([RepairKnown(name, record)], 1.0)
     repair = engine.repairs[name]
     if "deleted" in more:
-        repair.deletion.not_back = more.pop("deleted")
+        repair.deletion.awaiting_replacement = more.pop("deleted")
     for key, value in more.items():
         owner = repair if hasattr(repair, key) else repair.deletion
         assert hasattr(owner, key)

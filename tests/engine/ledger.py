@@ -423,7 +423,7 @@ class Ledger:
             }
             for held in cluster.holdings.get(holder, ()):
                 where = cluster.names[held.node]
-                assert held.replica in repair.deletion.not_back - alive, (
+                assert held.replica in repair.deletion.awaiting_replacement - alive, (
                     "held for no pod"
                 )
                 held_twice.update((where, c) for c in range(64) if held.chips >> c & 1)

@@ -129,7 +129,7 @@ def others(draw: Random) -> Event:
 def state(engine: Engine) -> dict[str, Any]:
     """All that an engine knows that jobs which arrive may change."""
     view, ctx = engine.view, engine.context
-    cluster, starts = view.cluster, ctx.startup
+    cluster, starts = view.cluster, ctx.pods_ready
     arrays = ("free", "taken", "pool", "healthy", "quarantined")
     queue_usage = ("allocated", "requested", "inqueue", "elastic")
     table, lists = cluster.node_table, ctx.pending.lists

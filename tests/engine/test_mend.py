@@ -1417,7 +1417,7 @@ def after_restart(story: Story, *jobs: Job, **more: Any) -> Story:  # noqa: ANN4
         if ending:
             events.append(PodsEnding(each.name, ending))
         repair = story.engine.repairs.get(each.name)
-        if repair is not None and repair.deletion.not_back:
+        if repair is not None and repair.deletion.awaiting_replacement:
             events.insert(0, RepairKnown(each.name, repair.record))
         new.hears(*events)
     return new
@@ -1558,7 +1558,7 @@ def test_a_leading_engine_ignores_a_stale_record() -> None:
     stale = Record(0.0, RestartScope.POD, (PodFault(1, Cause.POD),), (), (1,), 0.5)
     story.hears(RepairKnown("j", stale), now=2)
 
-    assert story.engine.repairs["j"].deletion.not_back == {0, 1}
+    assert story.engine.repairs["j"].deletion.awaiting_replacement == {0, 1}
 
 
 def test_deletions_before_a_restart_count_once_for_the_rate_limit() -> None:

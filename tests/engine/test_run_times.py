@@ -150,13 +150,13 @@ def test_a_job_that_backs_off_when_it_gets_a_prediction_is_tried_in_time() -> No
     story.hears(PodsRun("j", ()), now=1)
     story.wakes(5000)
     story.carry_out(now=5001)
-    assert "j" in story.engine.context.startup.backoff
+    assert "j" in story.engine.context.pods_ready.backoff
 
     story.hears(of_eight())
 
     assert run_time(story, "j") is not None
-    assert "j" in story.engine.context.startup.backoff
-    again = story.engine.context.startup.not_before("j")
+    assert "j" in story.engine.context.pods_ready.backoff
+    again = story.engine.context.pods_ready.not_before("j")
     assert "bind j: 0 on a 01234567" in story.wakes(again)
 
 

@@ -101,7 +101,7 @@ def test_the_backoff_doubles_each_time_up_to_ten_minutes() -> None:
         now += 600.0
         story.wakes(now)
         assert story.said, now
-        rests.append(story.engine.context.startup.not_before("j") - now)
+        rests.append(story.engine.context.pods_ready.not_before("j") - now)
         story.hears(PodsGone("j", (0,)), now=now)
         now += rests[-1]
         assert story.wakes(now)[0] == "bind j: 0 on a 01234567"
@@ -280,7 +280,7 @@ def test_a_node_that_refuses_again_soon_is_quarantined_twice_as_long() -> None:
         now += lasted[-1]
         story.wakes(now)
         if not story.running:
-            now = story.engine.context.startup.not_before("j")
+            now = story.engine.context.pods_ready.not_before("j")
             story.wakes(now)
 
     assert lasted == [300, 600, 1200, 2400, 3600, 3600]

@@ -165,7 +165,7 @@ def test_a_queue_that_requests_more_opens_only_classes_of_other_queues() -> None
     pending.close_for_capacity(own)
     pending.close_for_capacity(other)
 
-    pending.reopen_reclaimers("p")
+    pending.retry_other_queues("p")
 
     assert pending.queues == ["q"]
     assert pending.is_open(other)

@@ -2,17 +2,17 @@
 
 from math import inf
 
-from ringleaf.framework.startup import SPARE_CLOCKS, StartupWatch
+from ringleaf.framework.pods_ready import SPARE_CLOCKS, PodsReadyWatch
 
 
-def run(watch: StartupWatch, job: str, now: float) -> None:
+def run(watch: PodsReadyWatch, job: str, now: float) -> None:
     watch.begin(job, now)
     watch.run(job, (0,), None, now)
 
 
 def test_times_of_jobs_that_are_gone_are_not_kept() -> None:
     """A standby, which decides nothing, never asks which of them is the first."""
-    watch = StartupWatch()
+    watch = PodsReadyWatch()
     run(watch, "stays", 0.0)
     for i in range(1000):
         run(watch, f"j{i}", float(i))

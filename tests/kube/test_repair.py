@@ -718,7 +718,7 @@ def test_who_begins_to_lead_goes_by_the_records_and_not_by_what_it_knew() -> Non
     stage.read_records()
     stage.cache.reconfigure(stage.conf)
     stage.cycle()
-    assert stage.engine.repairs["default/g"].deletion.not_back == {1, 2}
+    assert stage.engine.repairs["default/g"].deletion.awaiting_replacement == {1, 2}
 
     stage.cache.reconfigure(quiet)
     stage.cycle()

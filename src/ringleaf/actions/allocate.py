@@ -103,14 +103,14 @@ def attempt(
         start(ctx, job_state, found)
         return True
     found = ctx.placer.with_reserved(job_state, found)
-    _note_stuck(ctx, job_state)
+    _note_unschedulable(ctx, job_state)
     waiting.close_for_capacity(job_class, found)
     ctx.victim_search.fail(job_class)
     reports.report_pending(job_state, found)
     return False
 
 
-def _note_stuck(ctx: Context, job_state: JobState) -> None:
+def _note_unschedulable(ctx: Context, job_state: JobState) -> None:
     """Pods of a job that is repaired find no place."""
     repair = ctx.repairs.open.get(job_state.job.name)
     if repair is not None and repair.deletion.unschedulable_since is None:

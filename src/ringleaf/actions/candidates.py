@@ -157,7 +157,7 @@ class Candidates:
         if name in job_state.history.evicted_by:
             return False
         if other.history.evicted_in == ctx.victim_search.arrivals:
-            ctx.victim_search.spared = True
+            ctx.victim_search.skipped_recently_evicted = True
             return False
         return self._ran_long_enough(other)
 

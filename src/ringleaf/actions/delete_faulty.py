@@ -182,7 +182,7 @@ def delete_pods(
     _use_retry(ctx, repair, faulty, new)
     repairs.fault_log.mark_acted(_fault_keys(ctx, repair, faulty), name, ctx.state.now)
     ctx.reports.emit(PersistRepair(name, repair.record))
-    had = len(job_state.placements.keys() | repair.deletion.not_back)
+    had = len(job_state.placements.keys() | repair.deletion.awaiting_replacement)
     why = f"{because or _faulty_words(faulty)}; {_deleted_words(scope, victims, had)}"
     _emit_deletes(ctx, repair, faulty, victims, why, force=force)
     end_pods_for_repair(ctx, job_state, victims, repair)
@@ -215,9 +215,9 @@ def _note_deleted(
     ctx: Context, repair: Repair, victims: set[int], alive: Collection[int]
 ) -> None:
     """Record the deletion; from when its pods are gone is counted anew."""
-    repair.deletion.not_back |= victims
+    repair.deletion.awaiting_replacement |= victims
     repair.deletion.deleted |= victims
-    repair.deletion.end_unconfirmed |= victims.difference(alive)
+    repair.deletion.deletion_unobserved |= victims.difference(alive)
     repair.deletion.at = ctx.state.now
     repair.deletion.gone_at = repair.deletion.unschedulable_since = None
     repair.rate_limited = False

@@ -46,6 +46,6 @@ def end_pods_for_repair(
     if (
         job_state.missing
         and not job_state.terminating
-        and not repair.deletion.end_unconfirmed
+        and not repair.deletion.deletion_unobserved
     ):
         ctx.pending.add(job_state)

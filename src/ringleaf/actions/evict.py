@@ -158,12 +158,12 @@ def _add_preceding(ctx: Context, search: InterruptedSearch) -> None:
     looked at twice, so the search comes to its end whatever happens.
     """
     progress, classes = ctx.victim_search, search.classes
-    if not progress.failed_since:
+    if not progress.failed_for_next_search:
         return
     first_keys = classes.first_keys()
     found = [
         job_class
-        for job_class in progress.failed_since
+        for job_class in progress.failed_for_next_search
         if job_class
         and (first := first_keys.get(job_class.scheduling_key.queue)) is not None
         and job_class.first_key < first
@@ -172,7 +172,7 @@ def _add_preceding(ctx: Context, search: InterruptedSearch) -> None:
     found.sort(key=lambda job_class: job_class.first_key)
     for job_class in found:
         classes.push_first(job_class)
-        del progress.failed_since[job_class]
+        del progress.failed_for_next_search[job_class]
     progress.failed |= dict.fromkeys(found)
 
 

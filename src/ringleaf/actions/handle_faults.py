@@ -62,7 +62,9 @@ def _reconcile(ctx: Context, repair: Repair) -> None:
         _finish(ctx, job_state, repair)
         return
     ending = (
-        set() if job_state is None else job_state.terminating & repair.deletion.not_back
+        set()
+        if job_state is None
+        else job_state.terminating & repair.deletion.awaiting_replacement
     )
     if job_state is not None and ending:
         _force_late_deletes(ctx, job_state, repair, ending)
@@ -84,7 +86,7 @@ def _is_whole(ctx: Context, job_state: JobState, repair: Repair) -> bool:
     What is faulty may still wait for the rate limit.
     """
     back = job_state.placements.keys() - job_state.terminating | job_state.finished
-    if not repair.deletion.not_back <= back:
+    if not repair.deletion.awaiting_replacement <= back:
         return False
     if not job_state.job.recovery.mode.scheduler_deletes:
         return True  # what is faulty stays, or others see to it

@@ -98,7 +98,7 @@ def _hold(ctx: Context, move: Move, gains: str) -> None:
     repair.moved_for = gains
     repair.scope = RestartScope.JOB
     repair.placements = {place.replica: place for place in after}
-    repair.deletion.not_back = {*repair.placements}
+    repair.deletion.awaiting_replacement = {*repair.placements}
     repair.deletion.deleted = {*repair.placements}
     repair.deletion.at = ctx.state.now
     job_state.history.interrupted = True

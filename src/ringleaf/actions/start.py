@@ -19,7 +19,7 @@ from ringleaf.policies.validation import warnings_of
 
 def start(ctx: Context, job_state: JobState, placements: tuple[Placement, ...]) -> None:
     """Pods were placed: bind them; the job waits only for pods it still lacks."""
-    job, starts = job_state.job, ctx.startup
+    job, starts = job_state.job, ctx.pods_ready
     ctx.pending.remove(job.name)
     job_state.placements |= {p.replica: p for p in placements}
     repairs, cluster = ctx.repairs, ctx.state.cluster
@@ -56,7 +56,7 @@ def _note_replaced(ctx: Context, job_state: JobState, new: set[int]) -> None:
     if repair is None:
         return
     repair.deletion.unschedulable_since = None
-    repair.deletion.not_back -= new
+    repair.deletion.awaiting_replacement -= new
     repair.deletion.forced -= new
     nodes = repair.held.nodes
     repair.hold_places(cluster, job_state)

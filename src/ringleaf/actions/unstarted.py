@@ -22,7 +22,7 @@ MAX_NODES_NAMED: Final = 3
 
 def end_due_quarantines(ctx: Context) -> None:
     """Nodes that were quarantined long enough take pods again."""
-    quarantine = ctx.startup.quarantine
+    quarantine = ctx.pods_ready.quarantine
     for node in quarantine.due(ctx.state.now) if quarantine.nodes else ():
         quarantine.release(node, ctx.state.now)
         end_quarantine(ctx, node)
@@ -43,10 +43,10 @@ def next_startup_deadline(ctx: Context) -> float:
     if not ctx.framework.has_actions:
         return inf
     within_s = ctx.state.settings.repairs.run_within_s
-    starts = ctx.startup
-    rests = (starts.not_before(name) for name in ctx.startup.backoff)
+    starts = ctx.pods_ready
+    rests = (starts.not_before(name) for name in ctx.pods_ready.backoff)
     late = starts.next_at(within_s) if within_s and starts.clocks else inf
-    quarantine = ctx.startup.quarantine
+    quarantine = ctx.pods_ready.quarantine
     return min(late, quarantine.next_at if quarantine.nodes else inf, *rests)
 
 
@@ -54,15 +54,15 @@ def release_unstarted(ctx: Context) -> None:
     """Delete the pods of jobs that did not come to run, and end the rest of others."""
     if not ctx.framework.has_actions:
         return
-    for name, job_state in list(ctx.startup.backoff.items()):
-        if ctx.startup.not_before(name) <= ctx.state.now:
-            del ctx.startup.backoff[name]
+    for name, job_state in list(ctx.pods_ready.backoff.items()):
+        if ctx.pods_ready.not_before(name) <= ctx.state.now:
+            del ctx.pods_ready.backoff[name]
             job_state.history.reported, job_state.history.why = "", None
             ctx.wakeups.note(Change.USAGE_CHANGED)
             ctx.pending.add(job_state)
     within_s = ctx.state.settings.repairs.run_within_s
-    if within_s and ctx.startup.clocks:
-        for name in ctx.startup.due(ctx.state.now, within_s):
+    if within_s and ctx.pods_ready.clocks:
+        for name in ctx.pods_ready.due(ctx.state.now, within_s):
             late = ctx.state.job_states.get(name)
             if late is not None and _is_late(ctx, late):
                 _release(ctx, late, within_s)
@@ -75,12 +75,12 @@ def _is_late(ctx: Context, job_state: JobState) -> bool:
     """
     ends = job_state.terminating or not job_state.placements
     ends = ends or job_state.job.name in ctx.repairs.open
-    return not ends and not ctx.startup.is_whole(job_state)
+    return not ends and not ctx.pods_ready.is_whole(job_state)
 
 
 def _release(ctx: Context, job_state: JobState, within_s: int) -> None:
     name = job_state.job.name
-    start = ctx.startup[name]
+    start = ctx.pods_ready[name]
     start.tries += 1
     start.rest(ctx.state.now, start.tries)
     job_state.history.interrupted = True

@@ -136,10 +136,10 @@ class Seating(PlacementAttempt):
         """Hold chips for every pod, or return None with some of them held."""
         self._find_retained(statement)
         if self._retained and not self._running:
-            self._retaken = [
+            self._readded = [
                 self.take(statement, assignment) for assignment in self._retained
             ]
-        return self._pod_by_pod(statement, self._job.role_ranks, list(self._retaken))
+        return self._pod_by_pod(statement, self._job.role_ranks, list(self._readded))
 
     def _fill(
         self,

@@ -200,7 +200,7 @@ class FaultView:
             "since": whole(repair.since),
             "reach": repair.scope.value,
             "ailments": [to_builtins(each) for each in repair.pod_faults.values()],
-            "deleted": sorted(repair.deletion.not_back),
+            "deleted": sorted(repair.deletion.awaiting_replacement),
             "wanting": wanting,
             "held": len(held),
             "held-nodes": sorted(repair.held.nodes),
@@ -214,7 +214,7 @@ class FaultView:
         self, job_state: JobState | None, repair: Repair, missing: int
     ) -> tuple[str, str]:
         """How far it is, and what it waits for."""
-        if repair.rate_limited or not repair.deletion.not_back:
+        if repair.rate_limited or not repair.deletion.awaiting_replacement:
             braked = ("rate-limited", "the eviction rate limit")
             return (
                 braked if repair.rate_limited else ("found", "its pods to be deleted")

@@ -50,7 +50,7 @@ def run_actions(ctx: Context, functions: Mapping[str, ActionFunction]) -> None:
     for _round in range(MAX_ROUNDS):
         if ctx.budget.resumed_action is None:
             search.passed_over.clear()
-            if ctx.wakeups.may_admit_more:
+            if ctx.wakeups.admission_changed:
                 ctx.wakeups.retry_queues()
         if not _run_round(ctx, functions):
             return
@@ -58,8 +58,8 @@ def run_actions(ctx: Context, functions: Mapping[str, ActionFunction]) -> None:
             reconcile_if_changed(ctx)
         if search.resume is not None:
             return
-        more = ctx.wakeups.may_admit_more or search.failed_since
-        search.failed, search.failed_since = search.failed_since, {}
+        more = ctx.wakeups.admission_changed or search.failed_for_next_search
+        search.failed, search.failed_for_next_search = search.failed_for_next_search, {}
         if ctx.budget.tries_exhausted:
             return
         if not more:

@@ -50,11 +50,11 @@ from ringleaf.framework.context import ActionFunction, Context
 from ringleaf.framework.fault_log import FaultLog
 from ringleaf.framework.framework import Framework, session_over
 from ringleaf.framework.instruction import Instruction
+from ringleaf.framework.pods_ready import QuarantinedNode
 from ringleaf.framework.repair import Repair
 from ringleaf.framework.reservation import Reservation
 from ringleaf.framework.run_times import RunTimes
 from ringleaf.framework.session import Session
-from ringleaf.framework.startup import QuarantinedNode
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.votes import Votes
 from ringleaf.model.cluster import Cluster, Node
@@ -155,7 +155,7 @@ class Engine:
                 continue
             for event in run:
                 self._handlers[kind](event)
-        self.context.wakeups.reopen_reclaimers()
+        self.context.wakeups.retry_other_queues()
 
     @property
     def has_more(self) -> bool:
@@ -170,7 +170,7 @@ class Engine:
     @property
     def quarantined(self) -> Mapping[str, QuarantinedNode]:
         """The nodes that take no pods for a while, because they refused some."""
-        return self.context.startup.quarantine.nodes
+        return self.context.pods_ready.quarantine.nodes
 
     @property
     def reservations(self) -> Mapping[str, Reservation]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ringleaf.framework.context import Context
 from ringleaf.framework.explain_pending import beyond_quota
 from ringleaf.framework.job_state import JobState
-from ringleaf.framework.placer import short_of_pods
+from ringleaf.framework.placer import waiting_for_missing_pods
 from ringleaf.framework.reasons import NOT_ADMITTED, PendingCause, QueueReason
 from ringleaf.framework.statement import Statement
 from ringleaf.model.decision import Placed, Waiting
@@ -38,8 +38,8 @@ def explain_job(
 def _lacks_pods(ctx: Context, job_state: JobState, *, hints: bool) -> Waiting:
     """Why a running job lacks pods that it cannot do without."""
     name = job_state.job.name
-    if name in ctx.startup.backoff:
-        found = short_of_pods(job_state)
+    if name in ctx.pods_ready.backoff:
+        found = waiting_for_missing_pods(job_state)
         assert job_state.history.why is not None, "a job that backs off has a reason"
         return replace(found, because=f"{found.because}; {job_state.history.why.words}")
     with Statement(ctx.state.cluster) as statement:

@@ -38,7 +38,7 @@ class FaultEvents:
     def faults_known(self, event: FaultsKnown) -> None:
         """Restore the fault log, and quarantines that are not over."""
         self._ctx.repairs.fault_log.restore(event.faults, self._state.now)
-        cluster, quarantine = self._state.cluster, self._ctx.startup.quarantine
+        cluster, quarantine = self._state.cluster, self._ctx.pods_ready.quarantine
         for fault in event.faults:
             node, until = fault.where, fault.until or 0.0
             refuses = fault.cause is Cause.REFUSAL and fault.recovered is None

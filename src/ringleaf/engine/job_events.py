@@ -125,7 +125,7 @@ class JobEvents:
         if (
             ctx.repairs.may_concern(name)
             or ctx.reservations
-            or ctx.victim_search.spared
+            or ctx.victim_search.skipped_recently_evicted
         ):
             return False
         return not sick or all(each.node not in sick for each in event.placements)
@@ -153,7 +153,7 @@ class JobEvents:
             statement.commit()
         for job_state in job_states:
             state.enter_running(job_state)
-            ctx.startup.adopt(job_state.job.name)
+            ctx.pods_ready.adopt(job_state.job.name)
             if job_state.missing:
                 self._lifecycle.requeue_if_incomplete(job_state)
         for job in {(s.job.queue, s.job.priority): s.job for s in job_states}.values():
@@ -204,8 +204,8 @@ class JobEvents:
         ctx = self._ctx
         self._arrived += 1
         ctx.victim_search.arrivals += 1
-        if ctx.victim_search.spared:
-            ctx.victim_search.spared = False
+        if ctx.victim_search.skipped_recently_evicted:
+            ctx.victim_search.skipped_recently_evicted = False
             ctx.wakeups.victims_changed()
 
     def _found_running(self, job_state: JobState, event: JobArrived) -> None:
@@ -271,7 +271,7 @@ class JobEvents:
         if job.name in repairs.open or not nodes.isdisjoint(self._nodes.sick):
             repairs.suspects[job.name] = None
         job_state.started = self._state.now if event.started is None else event.started
-        self._ctx.startup.adopt(job.name)
+        self._ctx.pods_ready.adopt(job.name)
         self._ctx.wakeups.victims_appeared(job)
 
     def _own_chips(self, job: Job, placement: Placement) -> int:
@@ -331,7 +331,7 @@ class JobEvents:
         if (
             repair is not None
             and repair.scope is RestartScope.JOB
-            and repair.deletion.not_back
+            and repair.deletion.awaiting_replacement
         ):
             job = replace(job, previous=repair.previous)
         if demand != job.demand or roles is not job.roles:
@@ -344,7 +344,7 @@ class JobEvents:
         self.submitted.pop(event.job, None)
         self.invalid.pop(event.job, None)
         if not event.returns:
-            self._ctx.startup.forget(event.job)
+            self._ctx.pods_ready.forget(event.job)
         job_state = self._state.job_states.get(event.job)
         if job_state is not None:
             if event.ends_run:
@@ -354,7 +354,7 @@ class JobEvents:
         repair = repairs.open.get(event.job)
         if event.returns:
             if repair is not None:
-                repair.deletion.end_unconfirmed = set()
+                repair.deletion.deletion_unobserved = set()
                 repair.hold_places(self._state.cluster, None)
             return
         repairs.forget(event.job)

@@ -24,7 +24,7 @@ class JobLifecycle:
         name = job_state.job.name
         self._ctx.pending.remove(name)
         repair = self._ctx.repairs.open.get(name)
-        awaited = repair is not None and repair.deletion.end_unconfirmed
+        awaited = repair is not None and repair.deletion.deletion_unobserved
         if name in self._ctx.reservations or job_state.terminating or awaited:
             return
         if job_state.placements:
@@ -67,7 +67,7 @@ class JobLifecycle:
             self._ctx.victim_search.ending.pop(name, None)
         if repair is not None:
             # A pod that was placed again after its deletion is gone once more.
-            repair.deletion.not_back |= held & repair.deletion.deleted
+            repair.deletion.awaiting_replacement |= held & repair.deletion.deleted
             repair.hold_places(cluster, job_state)
         indexes = [cluster.index[node] for node in sorted(nodes)]
         products = {cluster.product_of(node): None for node in indexes}

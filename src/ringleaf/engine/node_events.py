@@ -110,14 +110,14 @@ class NodeEvents:
             self._ctx.repairs.fault_log.nodes_changed(
                 self.by_name.pop(name), None, self._state.now
             )
-            self._ctx.startup.quarantine.forget(name)
+            self._ctx.pods_ready.quarantine.forget(name)
         self.sick -= gone
         self._rebuild()
 
     def _lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
         """Note pods lost with their node; of terminating ones, those we deleted."""
         repair = self._ctx.repairs.open.get(job_state.job.name)
-        ours = set() if repair is None else repair.deletion.not_back
+        ours = set() if repair is None else repair.deletion.awaiting_replacement
         ending = job_state.terminating - ours
         gone = {n: place for n, place in lost.items() if n not in ending}
         self._ctx.repairs.note_lost_with_node(job_state.job.name, gone)
@@ -153,7 +153,7 @@ class NodeEvents:
                         charged=held.charged,
                     )
             statement.commit()
-        for name in self._ctx.startup.quarantine.nodes:
+        for name in self._ctx.pods_ready.quarantine.nodes:
             cluster.set_quarantined(cluster.index[name], on=True)
         self._state.use_cluster(cluster)
         self._ctx.framework.cluster_replaced()

@@ -49,7 +49,7 @@ class PodEvents:
 
     def bind_failed(self, event: BindFailed) -> None:
         """Pods that were bound hold nothing."""
-        self._ctx.startup.came_back(event.job, event.replicas)
+        self._ctx.pods_ready.came_back(event.job, event.replicas)
         self.pods_gone(PodsGone(event.job, event.replicas, ends_run=False))
 
     def pods_run(self, event: PodsRun) -> None:
@@ -58,15 +58,15 @@ class PodEvents:
         job_state = self._state.job_states.get(name)
         if job_state is None:
             return
-        known = ctx.startup.runs_of(name)
+        known = ctx.pods_ready.runs_of(name)
         new = (*(n for n in event.replicas if n not in known),)
-        ctx.startup.run(name, new, event.since, self._state.now)
-        ctx.startup.is_whole(job_state)
+        ctx.pods_ready.run(name, new, event.since, self._state.now)
+        ctx.pods_ready.is_whole(job_state)
         for placement in (job_state.placements.get(n) for n in new):
-            if placement is not None and ctx.startup.quarantine.cleared_by(
+            if placement is not None and ctx.pods_ready.quarantine.cleared_by(
                 placement.node, chips=bool(placement.chips)
             ):
-                ctx.startup.quarantine.forget(placement.node)
+                ctx.pods_ready.quarantine.forget(placement.node)
                 end_quarantine(ctx, placement.node)
 
     def pods_refused(self, event: PodsRefused) -> None:
@@ -78,8 +78,8 @@ class PodEvents:
         if job_state is not None and refused:
             self.pods_ending(PodsEnding(name, event.replicas))
             job_state.history.interrupted = True
-            ctx.startup.came_back(name, event.replicas)
-            ctx.startup.refused(name, self._state.now)
+            ctx.pods_ready.came_back(name, event.replicas)
+            ctx.pods_ready.refused(name, self._state.now)
         if ctx.framework.has_actions:
             why = event.why or "its node refused it"
             pods = tuple(sorted(event.replicas))
@@ -94,8 +94,8 @@ class PodEvents:
         first_s = self._state.settings.repairs.aside_s
         if not first_s:
             return
-        known = node in ctx.startup.quarantine.nodes
-        found = ctx.startup.quarantine.refused(node, why, now, first_s, chips=chips)
+        known = node in ctx.pods_ready.quarantine.nodes
+        found = ctx.pods_ready.quarantine.refused(node, why, now, first_s, chips=chips)
         ctx.repairs.fault_log.node_quarantined(node, why, now, found.until)
         if known:
             return
@@ -106,8 +106,8 @@ class PodEvents:
             f"node {node!r} refused a pod of job {job!r}{f': {why}' * bool(why)}; "
         )
         message += f"it is quarantined for {found.lasts_s:g} s"
-        for other in ctx.startup.quarantine.surplus(len(cluster)):
-            ctx.startup.quarantine.release(other, now)
+        for other in ctx.pods_ready.quarantine.surplus(len(cluster)):
+            ctx.pods_ready.quarantine.release(other, now)
             end_quarantine(ctx, other)
             message += f"; too many nodes are quarantined, {other!r} is released"
         if ctx.framework.has_actions:

@@ -119,7 +119,7 @@ class VictimSearchState:
         """What it has cost in this cycle to look at jobs, whatever was found."""
         self.again_at = inf
         """When a job can be evicted that cannot be yet."""
-        self.spared = False
+        self.skipped_recently_evicted = False
         """Whether a job was skipped because none arrived since its last eviction."""
         self.arrivals = 0
         """Jobs that have ever arrived."""
@@ -132,7 +132,7 @@ class VictimSearchState:
         """
         self.failed: dict[EquivalenceClass, None] = {}
         """Classes whose first job failed in this cycle, or was not admitted."""
-        self.failed_since: dict[EquivalenceClass, None] = {}
+        self.failed_for_next_search: dict[EquivalenceClass, None] = {}
         """Such classes since a search was interrupted: they are for the next one."""
         self.passed_over: set[str] = set()
         """Queues that have their share, of which only the first class failed."""
@@ -141,14 +141,14 @@ class VictimSearchState:
         """A new cycle begins; one that *resumes* the last keeps its failed classes."""
         self.cost = self.looked = 0
         if not resumes:
-            self.failed, self.failed_since = {}, {}
+            self.failed, self.failed_for_next_search = {}, {}
 
     def fail(self, job_class: EquivalenceClass) -> None:
         """The first job of *job_class* found no place, or was not admitted."""
         if self.resume is None:
             self.failed[job_class] = None
         else:
-            self.failed_since[job_class] = None
+            self.failed_for_next_search[job_class] = None
 
     def pass_over(self, job_class: EquivalenceClass) -> None:
         """The queue of *job_class* has its share; *job_class* would be its next."""

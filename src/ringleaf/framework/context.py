@@ -7,11 +7,11 @@ from ringleaf.framework.changes import Changes
 from ringleaf.framework.framework import Framework
 from ringleaf.framework.pending import PendingJobs
 from ringleaf.framework.placer import Placer
+from ringleaf.framework.pods_ready import PodsReadyWatch
 from ringleaf.framework.quota import Quota
 from ringleaf.framework.repairs import Repairs
 from ringleaf.framework.reports import Reports
 from ringleaf.framework.reservations import Reservations
-from ringleaf.framework.startup import StartupWatch
 from ringleaf.framework.state import SchedulerState
 from ringleaf.framework.wakeups import Wakeups
 from ringleaf.model.cluster import Node
@@ -35,14 +35,14 @@ class Context:
     ) -> None:
         changes = Changes()
         self.state, self.framework = state, framework
-        self.repairs, self.startup = Repairs(nodes), StartupWatch()
+        self.repairs, self.pods_ready = Repairs(nodes), PodsReadyWatch()
         self.reports = Reports(state, framework)
         self.budget, self.victim_search = CallBudget(), VictimSearchState()
         self.pending = PendingJobs(
             framework,
             changes,
             self.repairs,
-            self.startup,
+            self.pods_ready,
             reports=self.reports,
             victim_search=self.victim_search,
         )

@@ -12,10 +12,10 @@ from ringleaf.framework.pending_queue import (
     PendingQueue,
     UnadmittedQueue,
 )
+from ringleaf.framework.pods_ready import PodsReadyWatch
 from ringleaf.framework.reasons import PendingCause, QueueReason
 from ringleaf.framework.repairs import Repairs
 from ringleaf.framework.reports import Reports
-from ringleaf.framework.startup import StartupWatch
 from ringleaf.framework.state import SchedulerState
 
 
@@ -27,12 +27,16 @@ class PendingJobs:
         framework: Framework,
         changes: Changes,
         repairs: Repairs,
-        startup: StartupWatch,
+        pods_ready: PodsReadyWatch,
         *,
         reports: Reports,
         victim_search: VictimSearchState,
     ) -> None:
-        self._framework, self._repairs, self._startup = framework, repairs, startup
+        self._framework, self._repairs, self._pods_ready = (
+            framework,
+            repairs,
+            pods_ready,
+        )
         self._reports, self._victim_search = reports, victim_search
         self.unadmitted = UnadmittedQueue()
         """Jobs that are not admitted yet."""
@@ -61,7 +65,7 @@ class PendingJobs:
             self.admit(job_state)
         if job_state.job.podless and job_state.phase is not Phase.PENDING:
             return
-        not_before = self._startup.not_before(job_state.job.name)
+        not_before = self._pods_ready.not_before(job_state.job.name)
         if framework.has_actions and not_before > self._framework.state.now:
             self._back_off(job_state, not_before)
             return
@@ -73,7 +77,7 @@ class PendingJobs:
 
     def _back_off(self, job_state: JobState, not_before: float) -> None:
         """A job that did not run waits for its time to come."""
-        self._startup.backoff[job_state.job.name] = job_state
+        self._pods_ready.backoff[job_state.job.name] = job_state
         again_s = ceil(not_before - self._framework.state.now)
         why = QueueReason(PendingCause.BACKOFF, retry_s=again_s)
         self._reports.report_pending(job_state, why)
@@ -87,7 +91,7 @@ class PendingJobs:
     def remove(self, name: str) -> None:
         """A job is not pending any more."""
         self.just_arrived.pop(name, None)
-        self._startup.backoff.pop(name, None)
+        self._pods_ready.backoff.pop(name, None)
         self.leave_class(name)
 
     def leave_class(self, name: str) -> bool:

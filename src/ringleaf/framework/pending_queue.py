@@ -338,7 +338,7 @@ class PendingQueue:
             self._remove_from_closed(job_class)
         self._reopen(waiting)
 
-    def reopen_reclaimers(self, queues: Collection[str]) -> None:
+    def retry_other_queues(self, queues: Collection[str]) -> None:
         """More is requested in *queues*: jobs of others may take back from them."""
         only = next(iter(queues)) if len(queues) == 1 else None
         for job_class in [

@@ -48,7 +48,7 @@ class PlacementAttempt:
         self._limit = job.n_pods if limit is None else limit
         self._running = running
         self._retained: list[NodeAssignment] = []
-        self._retaken: list[Placement] = []
+        self._readded: list[Placement] = []
         self._running_pods: set[int] = set()
         self._roles: Mapping[int, Role] = {}
         if job.roles:
@@ -72,7 +72,7 @@ class PlacementAttempt:
                 for assignment in self._retained
                 if pod_by_pod or not assignment.chips
             ]
-            self._retaken = [self.take(statement, assignment) for assignment in staying]
+            self._readded = [self.take(statement, assignment) for assignment in staying]
         if not pod_by_pod:
             return self._together(statement)
         many = job.n_pods >= MANY and job.previous is None
@@ -85,7 +85,7 @@ class PlacementAttempt:
             pods = min(self._limit, job.replicas)
             known = None if job.roles else self._order_for(role_ranks[0][0])
             self._leaf = self._session.leaf_for(job, pods, known)
-        return self._pod_by_pod(statement, role_ranks, list(self._retaken))
+        return self._pod_by_pod(statement, role_ranks, list(self._readded))
 
     def _kept_leaf(self) -> int | None:
         """The leaf of the pods that stay, if it is one."""
@@ -270,7 +270,7 @@ class PlacementAttempt:
                 assignment for assignment in assignments if assignment.chips is None
             ]
         placed = [
-            *self._retaken,
+            *self._readded,
             *(self.take(statement, assignment) for assignment in assignments),
         ]
         if not job.roles:

@@ -65,7 +65,7 @@ class Placer:
             if reasons and not isinstance(found, tuple):
                 self.lacks_room(job_state)  # caches the answer for similar jobs
         else:
-            found = short_of_pods(job_state)
+            found = waiting_for_missing_pods(job_state)
         if isinstance(found, tuple):
             return found
         lent = self._reservations.lent_to(job_state)
@@ -86,12 +86,14 @@ class Placer:
             if job_state.job.name in self._repairs.open:
                 self._repairs.drop_hold(job_state.job.name, statement)
             if job_state.placements:
-                joined = self._joined(job_state, limit)
+                joined = self._place_joining_pods(job_state, limit)
                 if joined:
                     statement.commit()
                     return joined
                 return (
-                    self.why_short(job_state) if reasons else short_of_pods(job_state)
+                    self.why_short(job_state)
+                    if reasons
+                    else waiting_for_missing_pods(job_state)
                 )
             job, decision = job_state.remaining, None
             legal = job_state.validated_for is self._state.settings
@@ -102,7 +104,11 @@ class Placer:
             if isinstance(decision, Placed) and self._is_ready(job_state, decision):
                 statement.commit()
                 return decision.placements
-        return decision if isinstance(decision, Waiting) else short_of_pods(job_state)
+        return (
+            decision
+            if isinstance(decision, Waiting)
+            else waiting_for_missing_pods(job_state)
+        )
 
     def _place_on_loan(
         self,
@@ -131,7 +137,7 @@ class Placer:
             self._repairs.drop_hold(job_state.job.name, statement)
             if not job_state.placements:
                 return self._framework.session.place(job_state.remaining, limit)
-            more = self._joined(job_state, limit)
+            more = self._place_joining_pods(job_state, limit)
         enough = len(more) >= job_state.facts.effective_min - job_state.ready
         return Placed(job_state.remaining, more) if enough else None
 
@@ -224,7 +230,7 @@ class Placer:
 
     # Jobs that run, and lack pods.
 
-    def _joined(self, job_state: JobState, limit: int) -> Placements:
+    def _place_joining_pods(self, job_state: JobState, limit: int) -> Placements:
         """Further pods of a running job, held, if they are enough."""
         enough = max(1, job_state.facts.effective_min - job_state.ready)
         repair = self._repairs.open.get(job_state.job.name)
@@ -293,7 +299,11 @@ class Placer:
             else:
                 placed = self._framework.session.place(job)
                 found = () if placed is None else placed.placements
-        spare = {p.replica: p for p in found if p.replica in repair.deletion.not_back}
+        spare = {
+            p.replica: p
+            for p in found
+            if p.replica in repair.deletion.awaiting_replacement
+        }
         repair.held.leaving = {p.replica for p in back if spare.get(p.replica, p) != p}
         return spare
 
@@ -313,7 +323,7 @@ class Placer:
         """Why a running job finds no room for the pods it lacks."""
         job, short = (
             self.asking(job_state, job_state.remaining),
-            short_of_pods(job_state),
+            waiting_for_missing_pods(job_state),
         )
         found = self._framework.session.why_none_join(job, hints=hints)
         if found is None:
@@ -367,7 +377,7 @@ def _request(job_state: JobState) -> Request:
     return found
 
 
-def short_of_pods(job_state: JobState) -> Waiting:
+def waiting_for_missing_pods(job_state: JobState) -> Waiting:
     """A running job that lacks pods finds no room for more."""
     missing = len(job_state.missing)
     run = "runs" if job_state.ready == 1 else "run"

@@ -32,7 +32,7 @@ class DeletedPods:
     """The pods of one job that were deleted because of faults."""
 
     def __init__(self) -> None:
-        self.not_back: set[int] = set()
+        self.awaiting_replacement: set[int] = set()
         """Those that are not back yet."""
         self.deleted: set[int] = set()
         """All of them, also those that are back."""
@@ -44,7 +44,7 @@ class DeletedPods:
         """When the last of them was gone."""
         self.unschedulable_since: float | None = None
         """Since when the successors of deleted pods find no place."""
-        self.end_unconfirmed: set[int] = set()
+        self.deletion_unobserved: set[int] = set()
         """Those that hold nothing, until it is reported that they are gone."""
 
 
@@ -99,7 +99,7 @@ class Repair:
         found.scope = record.scope
         found.pod_faults = {each.replica: each for each in record.pod_faults}
         found.placements = {each.replica: each for each in record.placements}
-        found.deletion.not_back = {*record.deleted}
+        found.deletion.awaiting_replacement = {*record.deleted}
         found.deletion.deleted = {*record.deleted}
         found.deletion.at = record.deleted_at
         if record.deleted and record.deleted_at is None:
@@ -119,7 +119,7 @@ class Repair:
             scope=self.scope,
             pod_faults=tuple(self.pod_faults[n] for n in sorted(self.pod_faults)),
             placements=tuple(self.placements[n] for n in sorted(self.placements)),
-            deleted=tuple(sorted(self.deletion.not_back)),
+            deleted=tuple(sorted(self.deletion.awaiting_replacement)),
             deleted_at=self.deletion.at,
             stuck_at=self.deletion.unschedulable_since,
             retries_used=self.retries_used,
@@ -160,15 +160,17 @@ class Repair:
     def missing_pods(self, job_state: JobState | None) -> set[int]:
         """The pods that were deleted and are neither back nor done."""
         if job_state is None:
-            return self.deletion.not_back
+            return self.deletion.awaiting_replacement
         back = job_state.placements.keys() - job_state.terminating
-        return self.deletion.not_back - back - job_state.finished
+        return self.deletion.awaiting_replacement - back - job_state.finished
 
     def has_pods_missing_in(self, job: Job) -> bool:
         """Whether pods of it are not in *job*: a job shrinks while its pods go."""
         if self.job is None:
             return False
-        return bool(self.deletion.not_back & {*self.job.numbers} - {*job.numbers})
+        return bool(
+            self.deletion.awaiting_replacement & {*self.job.numbers} - {*job.numbers}
+        )
 
     def concerns(self, nodes: Collection[str]) -> bool:
         """Whether one of its faulty pods is or was on one of *nodes*."""
@@ -193,14 +195,14 @@ class Repair:
     ) -> Iterator[tuple[NDArray[np.bool_], Demand, Collection[int]]]:
         """For each role the eligible nodes, the demand, the numbers of its pods."""
         if self.job is None:
-            yield takes_pods(cluster), NOTHING, self.deletion.not_back
+            yield takes_pods(cluster), NOTHING, self.deletion.awaiting_replacement
             return
         if not has_request(self.job):
             return  # its pods came back with requests that no node can meet
         for role, own in self.job.role_ranks:
             takes = eligible(cluster, request_of(self.job, role))
             yield takes, role.demand, own
-        if others := self.deletion.not_back.difference(self.job.numbers):
+        if others := self.deletion.awaiting_replacement.difference(self.job.numbers):
             yield takes_pods(cluster), NOTHING, others
 
     def _hold(
@@ -231,7 +233,9 @@ class Repair:
         self, cluster: Cluster, job_state: JobState
     ) -> tuple[Placement, ...]:
         """Where pods that a running job lacks were, if that is healthy and free."""
-        missing = {*job_state.missing} | job_state.terminating & self.deletion.not_back
+        missing = {
+            *job_state.missing
+        } | job_state.terminating & self.deletion.awaiting_replacement
         places = {n: self.placements[n] for n in missing & self.placements.keys()}
         if not places or not has_request(job_state.remaining):
             return ()

@@ -194,9 +194,9 @@ class Repairs:
         if repair is None:
             return False
         self.suspects[name] = None
-        before = len(repair.deletion.end_unconfirmed)
-        repair.deletion.end_unconfirmed -= {*replicas}
-        return len(repair.deletion.end_unconfirmed) < before
+        before = len(repair.deletion.deletion_unobserved)
+        repair.deletion.deletion_unobserved -= {*replicas}
+        return len(repair.deletion.deletion_unobserved) < before
 
     def clear_replaced(self, name: str, replicas: Iterable[int]) -> None:
         """Pods have a place: what was wrong was wrong with those before them."""

@@ -87,11 +87,11 @@ class Wakeups:
             self.changes.note(Change.VICTIMS_CHANGED)
             self._requested_more.add(queue)
 
-    def reopen_reclaimers(self) -> None:
+    def retry_other_queues(self) -> None:
         """Jobs may take back from other queues in which more is requested."""
         if self._requested_more:
             for pending_queue in (self._pending.admitted, self._pending.unadmitted):
-                pending_queue.reopen_reclaimers(self._requested_more)
+                pending_queue.retry_other_queues(self._requested_more)
             self._requested_more.clear()
 
     def replace_spec(self, job_state: JobState, job: Job) -> None:
@@ -103,7 +103,7 @@ class Wakeups:
             self._pending.add(job_state)
 
     @property
-    def may_admit_more(self) -> bool:
+    def admission_changed(self) -> bool:
         """Whether queues may admit or start more than when they were last retried."""
         return self._retried_at != self.changes.n_admission
 

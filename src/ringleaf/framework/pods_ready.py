@@ -149,7 +149,7 @@ class Startup(Struct):
         self.not_before = now + min(FIRST_S * 2 ** min(times - 1, 30), MOST_S)
 
 
-class StartupWatch:
+class PodsReadyWatch:
     """All jobs that were bound, by name."""
 
     def __init__(self) -> None:
