@@ -315,9 +315,9 @@ def dev(
     """Run a small cluster with simulated nodes on this machine.
 
     Starts a real API server, Volcano's controllers, simulated nodes, ringleaf
-    scheduler and sample jobs. It needs no container engine. The first start builds the
-    control plane, which takes 10 to 25 minutes. Ctrl-C ends it and removes everything
-    but what was built.
+    scheduler and sample jobs. It needs a checkout of the repository and no container
+    engine. The first start builds the control plane, which takes 10 to 25 minutes.
+    Ctrl-C ends it and removes everything but what was built.
 
     With --once, the exit status is 1 if a sample job did not run.
     """
