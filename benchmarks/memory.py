@@ -5,7 +5,7 @@
     python -m benchmarks.memory churn      pods of hostile sizes that come and go
 
 The objects are read page by page as from the API server: JSON is decoded, told to the
-world and forgotten. The engine hears all of it and decides; what it binds is told back.
+cache and forgotten. The engine hears all of it and decides; what it binds is told back.
 Each measurement is a process of its own. Memory is what the process holds at its peak,
 and for the churn what it holds then; no API server and no network take part.
 """
@@ -91,7 +91,7 @@ def pods_of(nodes: list[str]) -> Iterator[Plain]:
 
 
 class Cluster:
-    """A world and an engine that are told of objects as by an API server."""
+    """A cache and an engine that are told of objects as by an API server."""
 
     def __init__(self, n_nodes: int) -> None:
         self.cache, self.engine = ClusterCache(), Engine(())

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.shape import shape_of
+from benchmarks.shape import EDGES, PACKAGES, shape_of
 
 LONG = {
     "policies/products.py": "the catalogue: a row for each product",
@@ -28,3 +28,7 @@ def test_classes_of_the_core_are_small_but_for_those_with_a_reason() -> None:
 
 def test_no_public_name_of_the_core_exists_twice() -> None:
     assert SHAPE.twice == []
+
+
+def test_no_public_class_exists_twice_in_all_of_the_code() -> None:
+    assert shape_of(Path(), [*PACKAGES, *EDGES]).classes_twice == []

@@ -1,4 +1,4 @@
-"""A cluster in memory: objects as an API server keeps them, a world and an engine.
+"""A cluster in memory: objects as an API server keeps them, a cache and an engine.
 
 ``stage.pod("p", 8)`` submits a pod, ``stage.cycle()`` lets the scheduler decide, and
 what it binds is written on the pods, unless the test says otherwise. ``restart`` begins

@@ -97,7 +97,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bind(server: Server, places: Iterable[tuple[str, str, tuple[int, ...]]]) -> Known:
-    """Bind pods, each with its node and chips; what the world heard."""
+    """Bind pods, each with its node and chips; what the cache heard."""
     cache = Known()
     items = [
         Bound(_record(name, len(chips)), Placement(0, node, chips), {})

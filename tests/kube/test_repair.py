@@ -1,4 +1,4 @@
-"""Faults from the report to the successor, with objects, a world and a real engine."""
+"""Faults from the report to the successor, with objects, a cache and a real engine."""
 
 import json
 import random

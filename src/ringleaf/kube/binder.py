@@ -52,7 +52,7 @@ class Binder:
         cache: Is told of outcomes.
         clock: Seconds since 1970, never backwards.
         done: Is told of every pod that was bound.
-        changed: Is called when the world was told something.
+        changed: Is called when the cache was told something.
         say: Writes a line of the log: what happened, and its circumstances.
         ended: Is told of every task that ended; an error in one is a bug.
         workers: Bindings in flight at a time.

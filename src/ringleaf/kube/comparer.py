@@ -106,7 +106,7 @@ def _is_one_pod_in_place(
 
 
 def strangers(cache: ClusterCache, engine: Engine) -> Iterator[str]:
-    """Jobs that hold something in the books, and of which there is no object."""
+    """Jobs that hold something in the engine, and of which there is no object."""
     for name in engine.view.cluster.holdings:
         if isinstance(name, str) and name not in cache.gangs:
             yield f"job {quoted(name)} holds chips, and is not there"

@@ -1,8 +1,8 @@
 """The engine of a scheduler, and the one after it when it fails.
 
-The engine is a pure function of what it hears. If it fails, its books may be half
+The engine is a pure function of what it hears. If it fails, its state may be half
 written: what it failed at is set aside, and a new engine hears everything that the
-world knows besides. That takes seconds where there are many pods, so it is done in
+cache knows besides. That takes seconds where there are many pods, so it is done in
 parts between which others have their turn, and not too often for one namespace.
 """
 
@@ -75,7 +75,7 @@ class Decider:
         self.engine = Engine((), conf=conf())
         self.mind = mind(self.engine)
         self._coming: tuple[Engine, EngineInterface] | None = None
-        """The next engine, which has not heard yet what the world told before."""
+        """The next engine, which has not heard yet what the cache reported before."""
         self._last: list[Event] = []
         """What an engine that was handed everything hears with the news."""
 

@@ -95,7 +95,7 @@ class FaultStore:
         faults: The faults that the engine knows.
         clock: Seconds since 1970.
         say: Writes a line of the log.
-        changed: Is called when the world was told something late.
+        changed: Is called when the cache was told something late.
         braked: The jobs that wait for the brake.
         deletions: What was deleted lately because of faults.
 

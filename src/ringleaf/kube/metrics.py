@@ -123,7 +123,7 @@ class Metrics:
         self.failures = 0
         """Failures inside, whose culprits are set aside."""
         self.differences = 0
-        """Times that the engine's books were not as the objects are."""
+        """Times that the engine's state was not as the objects are."""
         self.rebuilds = 0
         """Times that the engine began anew from the objects."""
         self.n_heard = 0

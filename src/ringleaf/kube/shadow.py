@@ -68,7 +68,7 @@ class ShadowConf(Struct, frozen=True):
 
 
 class Shadow:
-    """The books of a shadow, and what it has found.
+    """The state of a shadow, and what it has found.
 
     Args:
         options: How it is run.
@@ -202,7 +202,7 @@ class Shadow:
         return replace(pod, metadata=replace(pod.metadata, annotations=notes))
 
     def _guess(self, pod: Pod) -> None:
-        """The lowest free chips, so that the books go on."""
+        """The lowest free chips, so that reading goes on."""
         cluster = self.engine.view.cluster
         at = cluster.index.get(pod.spec.node_name)
         if at is None:

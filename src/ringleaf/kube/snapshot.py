@@ -1,6 +1,6 @@
 """A look at a cluster: everything there is, read once, and an engine that knows it.
 
-The engine keeps the books and decides nothing, so what it says is what is so. When it
+The engine keeps its state and decides nothing, so what it says is what is so. When it
 is told to ``decide`` it does what a scheduler would do now that had been there all
 along: jobs have waited since they were made. The reservations of
 the running scheduler are not on any object; they are computed anew, and may differ.
@@ -113,7 +113,7 @@ class ReadOnlyCache(ClusterCache):
         return max(found, default=None)
 
     def why_of(self, group: GangState) -> str:
-        """Why a group is pending, as the world or the scheduler says; empty if unknown.
+        """Why a group is pending, as the cache or the scheduler says; empty if unknown.
 
         The condition of its PodGroup, or else of its first pod that has one.
         """
@@ -205,7 +205,7 @@ class Snapshot:
         return bool(rejected)
 
     def submit(self) -> None:
-        """Let it hear what was put into the world since."""
+        """Let the engine hear what was put into the cache since."""
         events = self.cache.events(self.now)
         self._heed(self.engine.handle_all(events, self.now))
 
