@@ -180,7 +180,7 @@ def test_runs_that_are_the_same_for_every_seed_tell_nothing_of_chance() -> None:
 
     waiting = told["Wait time (mean)"]
     assert waiting.text.endswith(". Better than other, by the same with every seed.")
-    assert not waiting.is_sure
+    assert not waiting.has_interval
     assert told["Significance"].text.startswith(
         "The same run for every seed: every policy."
     )

@@ -27,7 +27,7 @@ from ringleaf.cli.simulation_screen import (
     Moment,
     bar,
     moment_of,
-    paced,
+    play_in_chunks,
     time_left,
 )
 from ringleaf.report.duration import format_duration
@@ -56,7 +56,7 @@ def play_telling(clock: Clock, told: Path | None) -> None:
     On another machine the folder is missing, and nothing is written.
     """
     left = time.perf_counter()
-    for now in paced(clock):
+    for now in play_in_chunks(clock):
         if told is not None and now - left >= LEAST_S:
             with suppress(OSError):
                 half = told.with_name(f"{told.name}.part")

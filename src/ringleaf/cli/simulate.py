@@ -20,7 +20,7 @@ from ringleaf.cli.file import check_folder, one_line
 from ringleaf.cli.output import TrimmedConsole, print_json, progress
 from ringleaf.cli.run_warnings import warnings_on
 from ringleaf.cli.simulation_request import SimulationRequest, trial_of
-from ringleaf.cli.simulation_screen import SimulationScreen, paced
+from ringleaf.cli.simulation_screen import SimulationScreen, play_in_chunks
 from ringleaf.cli.simulation_summary import print_summary
 from ringleaf.engine.engine import Engine
 from ringleaf.simulator import checkpoint
@@ -174,7 +174,7 @@ def _go(
     clock = course.clock
     with _signals() as came, SimulationScreen(clock, wanted.policy) as screen:
         saved = time.perf_counter()
-        for now in paced(clock):
+        for now in play_in_chunks(clock):
             if came:
                 return came[0]
             screen.show(now)

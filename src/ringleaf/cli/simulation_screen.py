@@ -115,7 +115,7 @@ def moment_of(clock: Clock) -> Moment:
     )
 
 
-def paced(clock: Clock) -> Iterator[float]:
+def play_in_chunks(clock: Clock) -> Iterator[float]:
     """Play a run to its end; the time on the wall after every few steps."""
     while True:
         for _ in range(AT_A_TIME):

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ringleaf.cli.output import print_trimmed
 from ringleaf.report import measures
-from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
+from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, has_interval
 from ringleaf.report.losses import alike
 from ringleaf.report.measures import Measure
 from ringleaf.report.results import Estimate, Results
@@ -204,7 +204,7 @@ def cell_of(
 
 def colour_of(table: measures.MeasureTable, measure: Measure, policy: str) -> str:
     """Green where *policy* is significantly better than the reference, red if worse."""
-    if not is_sure(table, measure.key, policy):
+    if not has_interval(table, measure.key, policy):
         return ""
     standing = comparison_outcome(table, measure, policy)  # of the reference beside it
     if standing is ComparisonOutcome.WORSE:

@@ -78,7 +78,7 @@ def is_significant(measure: Measure, gap: Estimate, *values: float) -> bool:
     return gap.is_clear and is_relevant(measure, gap.mean, *values)
 
 
-def is_sure(table: MeasureTable, key: str, policy: str) -> bool:
+def has_interval(table: MeasureTable, key: str, policy: str) -> bool:
     """Whether the difference of *policy* has an interval: it can be significant."""
     gap = table.difference(key, policy)
     return gap is not None and gap.low is not None
@@ -117,7 +117,7 @@ class Contest(Struct, frozen=True):
         best: The best baseline.
         worst: The worst one.
         standing: How the reference stands against the rival.
-        is_sure: Whether that has an interval, so that it can be significant.
+        has_interval: Whether that has an interval, so that it can be significant.
         tied: The baselines with exactly the value of the reference.
         of_same_jobs: Whether the reference and the rival are over the same jobs.
 
@@ -130,7 +130,7 @@ class Contest(Struct, frozen=True):
     best: str
     worst: str
     standing: ComparisonOutcome
-    is_sure: bool
+    has_interval: bool
     tied: Sequence[str]
     of_same_jobs: bool = True
 
@@ -195,7 +195,7 @@ def contest_of(
         best=ranked[0],
         worst=ranked[-1],
         standing=comparison_outcome(table, measure, against) or ComparisonOutcome.EVEN,
-        is_sure=is_sure(table, key, against),
+        has_interval=has_interval(table, key, against),
         tied=[other for other in ranked if known[other] == own.mean],
         of_same_jobs=table.of_same_jobs(key, against),
     )

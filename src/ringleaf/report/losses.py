@@ -8,8 +8,8 @@ from msgspec import Struct
 from ringleaf.report.contest import (
     ComparisonOutcome,
     comparison_outcome,
+    has_interval,
     is_relevant,
-    is_sure,
 )
 from ringleaf.report.measures import Better, Measure, MeasureTable, listed, tick
 from ringleaf.report.results import Estimate, Results
@@ -152,7 +152,7 @@ def losses(results: Results) -> list[Loss]:
             for other, mean in known.items()
             if comparison_outcome(table, measure, other) is ComparisonOutcome.WORSE
         }
-        sure = {o: better[o] for o in better if is_sure(table, measure.key, o)}
+        sure = {o: better[o] for o in better if has_interval(table, measure.key, o)}
         seen = {other: better[other] for other in better if other not in sure}
         same = {o: known[o] for o in known if table.of_same_jobs(measure.key, o)}
         best = _far_ahead(measure, own, same) if measure in telling(table) else None

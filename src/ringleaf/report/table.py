@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, is_sure
+from ringleaf.report.contest import ComparisonOutcome, comparison_outcome, has_interval
 from ringleaf.report.losses import alike
 from ringleaf.report.measures import (
     NONE,
@@ -128,7 +128,7 @@ def _gap(
     if (
         standing is not ComparisonOutcome.EVEN
         and standing
-        and is_sure(table, measure.key, policy)
+        and has_interval(table, measure.key, policy)
     ):
         # The reference being better makes the other policy worse.
         word = "worse" if standing is ComparisonOutcome.BETTER else "better"

@@ -11,7 +11,7 @@ from ringleaf.report.contest import (
     Contest,
     comparison_outcome,
     contest_of,
-    is_sure,
+    has_interval,
 )
 from ringleaf.report.duration import format_duration
 from ringleaf.report.losses import ALIKE, alike, other_policies, telling
@@ -24,7 +24,7 @@ from ringleaf.report.measures import (
     value_of,
 )
 from ringleaf.report.results import Results
-from ringleaf.report.wait_verdict import has_one_seed, in_a_sentence, waiting_sentence
+from ringleaf.report.wait_verdict import first_wait_key, has_one_seed, in_a_sentence
 
 TWO: Final = 2
 """Policies; with more of them the best baseline may be another one."""
@@ -38,7 +38,7 @@ class VerdictSentence(Struct, frozen=True):
         text: What was found.
         standing: How the reference stands by it.
         about: What the measure means.
-        is_sure: Whether that standing is significant.
+        has_interval: Whether the differences have intervals, so can be significant.
 
     """
 
@@ -46,7 +46,7 @@ class VerdictSentence(Struct, frozen=True):
     text: str
     standing: ComparisonOutcome = ComparisonOutcome.EVEN
     about: str = ""
-    is_sure: bool = False
+    has_interval: bool = False
 
 
 def findings(results: Results) -> list[VerdictSentence]:
@@ -98,7 +98,7 @@ def in_short(table: MeasureTable) -> list[str]:
     """
     results = table.results
     first = in_a_sentence(table)
-    keys = [key for key in MAIN if first is None or key != waiting_sentence(table)]
+    keys = [key for key in MAIN if first is None or key != first_wait_key(table)]
     contests = [
         contest_of(table, table.compared(key), results.baseline) for key in keys
     ]
@@ -129,9 +129,9 @@ def _against(table: MeasureTable, head: str, contests: Sequence[Contest]) -> str
     one = has_one_seed(table.results)
     differs = [each for each in contests if each.standing is not ComparisonOutcome.EVEN]
     rival = table.results.baseline
-    told = [(each.is_sure, _differs(each, rival)) for each in differs]
-    sure = [words for is_sure, words in told if is_sure]
-    seen = [words for is_sure, words in told if not is_sure]
+    told = [(each.has_interval, _differs(each, rival)) for each in differs]
+    sure = [words for has_interval, words in told if has_interval]
+    seen = [words for has_interval, words in told if not has_interval]
     even = [each.measure.noun for each in contests if each not in differs]
     parts = []
     if sure:
@@ -140,7 +140,7 @@ def _against(table: MeasureTable, head: str, contests: Sequence[Contest]) -> str
         how = "" if one else f", {ALIKE}"
         parts.append(f"{listed(seen)}{how}")
     if even:
-        is_tie = one or not any(each.is_sure for each in contests)
+        is_tie = one or not any(each.has_interval for each in contests)
         words = "about equal" if is_tie else NO_DIFFERENCE
         parts.append(f"{words} in {listed(even)}")
     return f"Against {head}{' (one seed)' if one else ''}: {'; '.join(parts)}."
@@ -154,7 +154,7 @@ def _differs(contest: Contest, rival: str) -> str:
     >>> measure = measure_of("leaves.conflicts")
     >>> better = ComparisonOutcome.BETTER
     >>> each = Contest(
-    ...     measure, 0.0, known, "a", "a", "a", better, is_sure=True, tied=()
+    ...     measure, 0.0, known, "a", "a", "a", better, has_interval=True, tied=()
     ... )
     >>> _differs(each, "b")
     'fewer spine conflicts (0, not 0.208 with a)'
@@ -235,10 +235,10 @@ def _headline(table: MeasureTable, measure: Measure) -> VerdictSentence | None:
         if gap := found.gap_to(policy):
             text += f" ({gap})"
     apart = table.difference(measure.key, found.rival)
-    repeated = apart is not None and not found.is_sure and apart.n > 1
+    repeated = apart is not None and not found.has_interval and apart.n > 1
     alike = ", by the same with every seed" if repeated else ""
     how = _word(measure, found.standing, neutral=has_one_seed(table.results))
-    how = f"significantly {how}" if found.is_sure else how
+    how = f"significantly {how}" if found.has_interval else how
     if not found.of_same_jobs:
         text += ". No comparison: not over the same jobs."
     elif found.standing is ComparisonOutcome.EVEN:
@@ -246,7 +246,7 @@ def _headline(table: MeasureTable, measure: Measure) -> VerdictSentence | None:
     else:
         text += f". {how.capitalize()} than {found.rival}{alike}."
     return VerdictSentence(
-        measure.title, text, found.standing, measure.about, found.is_sure
+        measure.title, text, found.standing, measure.about, found.has_interval
     )
 
 
@@ -296,7 +296,7 @@ def _tally(table: MeasureTable, other: str) -> VerdictSentence:
         for word in ("better", "worse", "lower", "higher")
         if word in words
     ]
-    sure = any(is_sure(table, measure.key, other) for measure in telling(table))
+    sure = any(has_interval(table, measure.key, other) for measure in telling(table))
     if even := words.get(EVEN):
         what = "no significant difference" if sure else "nearly a tie"
         parts.append(f"{what} in {listed(even)}")
@@ -314,7 +314,7 @@ def _tally(table: MeasureTable, other: str) -> VerdictSentence:
     text = "; ".join(parts) or "nothing to compare"
     head = f"Against {other}"
     return VerdictSentence(
-        head, f"{text[0].upper()}{text[1:]}.", standing, is_sure=sure
+        head, f"{text[0].upper()}{text[1:]}.", standing, has_interval=sure
     )
 
 

@@ -228,14 +228,14 @@ def _outcome(contest: Contest, *, one_seed: bool, with_gap: bool = False) -> str
     gap = contest.gap_to(contest.rival) if with_gap else ""
     gap = f"{contest.rival}: {gap}" if gap else ""
     if even:
-        words = "not significant" if contest.is_sure else "nearly a tie"
+        words = "not significant" if contest.has_interval else "nearly a tie"
         told = f" <small>{escape(gap)}</small>" if gap else ""
         return f'<p><span class="badge">{words}</span>{told}</p>'
-    kind = contest.standing.value if contest.is_sure else ""
+    kind = contest.standing.value if contest.has_interval else ""
     how = contest.standing.value
     how = side_of(contest.measure, contest.standing) if one_seed else how
     words = f"{how} than {contest.rival}"
-    more = ", ".join(filter(None, [gap, SIGNIFICANT if contest.is_sure else ""]))
+    more = ", ".join(filter(None, [gap, SIGNIFICANT if contest.has_interval else ""]))
     told = f" <small>{escape(more)}</small>" if more else ""
     return f'<p><span class="badge {kind}">{escape(words)}</span>{told}</p>'
 

@@ -6,7 +6,7 @@ from typing import Final
 from ringleaf.report.contest import (
     ComparisonOutcome,
     comparison_outcome,
-    is_sure,
+    has_interval,
     relative,
 )
 from ringleaf.report.duration import format_duration
@@ -36,7 +36,7 @@ def certainty(table: MeasureTable, measure: Measure, policy: str) -> str:
         None,
         ComparisonOutcome.EVEN,
     )
-    is_clear = is_sure(table, measure.key, policy) and not is_even
+    is_clear = has_interval(table, measure.key, policy) and not is_even
     return SIGNIFICANT if is_clear else f"not {SIGNIFICANT}"
 
 
@@ -65,7 +65,7 @@ def _waits(table: MeasureTable, key: str) -> dict[str, float]:
     }
 
 
-def waiting_sentence(table: MeasureTable) -> str:
+def first_wait_key(table: MeasureTable) -> str:
     """The wait time that comes first; empty of none."""
     reference = table.results.reference
     known = ((key, _waits(table, key)) for key in WAITING)
@@ -74,7 +74,7 @@ def waiting_sentence(table: MeasureTable) -> str:
 
 def in_a_sentence(table: MeasureTable) -> str | None:
     """The wait time of the reference, of the rival, and of the best baseline."""
-    results, key = table.results, waiting_sentence(table)
+    results, key = table.results, first_wait_key(table)
     if not key:
         return None
     waits = _waits(table, key)

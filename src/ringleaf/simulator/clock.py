@@ -110,7 +110,7 @@ class Clock:
         """Nodes with a fault -> their unusable chips."""
         self._leaf_of = {n.name: n.leaf for n in trial.site.nodes if n.leaf is not None}
         self._at_once = 0
-        self._moved_at = 0.0
+        self._last_progress_at = 0.0
         """When a job last arrived, started or ended."""
         self._told: list[tuple[str, tuple[Any, ...]]] = []
         self._taken = [0, 0]
@@ -155,7 +155,7 @@ class Clock:
             at = min(at, spec.arrives)
         if happening is not None:
             at = min(at, happening.at)
-        given_up = at > self._moved_at + PATIENCE_S
+        given_up = at > self._last_progress_at + PATIENCE_S
         return inf if spec is None and not self.tally.working and given_up else at
 
     def step(self, until: float = inf) -> bool:
@@ -258,13 +258,13 @@ class Clock:
     def _arrive(self, spec: JobSpec) -> JobArrived:
         self._runs[spec.job.name] = JobRun(spec)
         self.tally.arrived += 1
-        self._moved_at = self.now
+        self._last_progress_at = self.now
         self._tell("arrives", spec)
         return JobArrived(spec.job)
 
     def _end(self, name: str) -> JobGone:
         run = self._runs.pop(name)
-        self._rest(run)
+        self._stop_working(run)
         self.tally.over += 1
         self.tally.done_chip_s += chips_of_job(run.spec.job) * run.spec.runs_s
         self._tell("ends", run.spec)
@@ -295,7 +295,7 @@ class Clock:
             run.sick.discard(pod)
         if held:
             self._tell("stops", run.spec, held, why)
-        self._settle(run)
+        self._start_or_interrupt(run)
         self._crosses(run)
 
     # Nodes and chips that break, and are repaired.
@@ -326,7 +326,7 @@ class Clock:
         for run, pods in self._pods_on({node.name for node in nodes}):
             sick = {n for n in pods if self._is_broken(run.held[n])}
             run.sick = run.sick - {*pods} | sick
-            self._settle(run)
+            self._start_or_interrupt(run)
             self._crosses(run)
         return breaks
 
@@ -367,8 +367,8 @@ class Clock:
                 run.sick.add(place.replica)
         for observer in self.observers:
             observer.starts(run.spec, said.placements, self.now)
-        self._moved_at = self.now
-        self._settle(run)
+        self._last_progress_at = self.now
+        self._start_or_interrupt(run)
         self._crosses(run)
 
     def _ask_to_end(self, said: Evict | Delete) -> None:
@@ -377,12 +377,12 @@ class Clock:
         at = gone_at(said, self.now, self.trial.grace_s)
         number = self._agenda.plan(at, _FIRST, (_GONE, said.job, said.replicas, why))
         run.ending |= dict.fromkeys(said.replicas, number)
-        self._settle(run)
+        self._start_or_interrupt(run)
         self._tell_all()
 
     # Work.
 
-    def _settle(self, run: JobRun) -> None:
+    def _start_or_interrupt(self, run: JobRun) -> None:
         """A job works when it is whole, and only then."""
         if run.is_whole == (run.since is not None):
             return
@@ -405,7 +405,7 @@ class Clock:
         restart_s = 0.0 if moving is None else moving.restart_s
         lost_s = max(0.0, worked - kept) + restart_s
         run.saved_s, run.done_s = kept, kept - restart_s
-        self._rest(run)
+        self._stop_working(run)
         self.tally.stops += 1
         self.tally.lost_chip_s += chips_of_job(run.spec.job) * lost_s
         self._tell("loses", run.spec, lost_s)
@@ -415,11 +415,11 @@ class Clock:
         plan = (_ENDS, run.spec.job.name, (), "")
         run.end = self._agenda.plan(self.now + left, _FIRST, plan)
 
-    def _rest(self, run: JobRun) -> None:
+    def _stop_working(self, run: JobRun) -> None:
         """A job works no more, for a while or for good."""
         run.since = None
         self.tally.working -= 1
-        self._moved_at = self.now
+        self._last_progress_at = self.now
         if self._crossing.pop(run.spec.job.name, None) is not None:
             self._crossing_is_new = True
 

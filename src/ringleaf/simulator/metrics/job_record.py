@@ -26,7 +26,7 @@ class JobRecord(Struct, kw_only=True, eq=False):
         crossed: Whether it ever crossed leaves.
         at_risk: Whether it ever crossed a leaf together with another.
         blame: What holds it back, while it waits.
-        said_at: How many reports there were when the scheduler last said that.
+        report_number: How many reports there were when the scheduler last said that.
         waits: Whether it is pending.
         ended_by: Why pods of it end that were last asked to.
         lost: Replica -> its node, of pods that a fault took.
@@ -47,7 +47,7 @@ class JobRecord(Struct, kw_only=True, eq=False):
     crossed: bool = False
     at_risk: bool = False
     blame: str = ""
-    said_at: int = 0
+    report_number: int = 0
     waits: bool = False
     ended_by: str = ""
     lost: dict[int, int] = field(default_factory=dict)

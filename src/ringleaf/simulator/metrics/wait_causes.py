@@ -159,7 +159,7 @@ class WaitCauses:
         blame = wait_cause(report, record, n_nodes)
         self._n_said += 1
         if blame != UNSAID:
-            record.said_at = self._n_said
+            record.report_number = self._n_said
         if record.waits and blame not in (UNSAID, record.blame):
             self._crowd(record).add(record.blame, record.chips, -1)
             self._crowd(record).add(blame, record.chips, 1)
@@ -189,7 +189,7 @@ class WaitCauses:
             alike.setdefault(scheduling_key_of(record.job), []).append(record)
         found: Counter[WaitCause] = Counter()
         for own in alike.values():
-            last = max(own, key=lambda each: each.said_at)
+            last = max(own, key=lambda each: each.report_number)
             for record in own:
                 found[self._cause_of(record, last.blame)] += 1
         return found
