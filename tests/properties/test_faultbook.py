@@ -69,7 +69,9 @@ events: st.SearchStrategy[Told] = st.one_of(
         lambda node: lambda book, now: book.node_quarantined(node, "no", now, 9.0)
     ),
     names.map(lambda node: lambda book, now: book.quarantine_ended(node, now)),
-    names.map(lambda job: lambda book, now: book.acted([*book.open][:2], job, now)),
+    names.map(
+        lambda job: lambda book, now: book.mark_acted([*book.open][:2], job, now)
+    ),
     st.lists(lives(), max_size=4).map(
         lambda faults: lambda book, now: book.restore(faults, now)
     ),

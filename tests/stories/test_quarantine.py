@@ -85,7 +85,7 @@ def _is_evil(value: object) -> bool:
     ("where", "name"),
     [
         pytest.param(job_reader, "job_of", id="reading a job"),
-        pytest.param(Session, "placing", id="deciding"),
+        pytest.param(Session, "attempt", id="deciding"),
         pytest.param(job_events, "validate", id="hearing of it"),
     ],
 )
