@@ -211,6 +211,31 @@ def test_who_could_not_be_evicted_counts_as_running(
     assert cache.outcomes == [f"{job} stayed" for job in stays]
 
 
+def test_a_pod_that_is_moved_is_evicted_until_nothing_refuses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A disruption budget allows it later; the place that it moves to is held."""
+    monkeypatch.setattr(binder, "REFUSED_S", 0.0)
+    server = Server(
+        lambda method, _name: Answer(
+            403 if method == "POST" and server.asked.count("POST p") < 3 else 201, b""
+        )
+    )
+    cache, pod, granted = Known(), _record("p", 1), list[str]()
+    cache.pods[pod.uid] = pod
+
+    async def run() -> None:
+        own = _binder(server, cache)
+        for _again in range(2):
+            own.move([pod], "why", lambda each, _why: granted.append(each.name))
+        await own.drained()
+
+    asyncio.run(run())
+    assert server.asked.count("POST p") == 3
+    assert granted == ["p"]
+    assert not cache.outcomes, "it does not count as running again"
+
+
 @pytest.mark.parametrize("how", ["evict", "delete"])
 def test_pods_are_bound_while_many_others_are_asked_to_end(how: str) -> None:
     """Pods that end may be thousands; connections are left for those that begin."""

@@ -22,9 +22,9 @@ from ringleaf.cli.comparison_runs import (
     RunRequest,
     executor_of,
     plain_of,
+    policy_label,
     run,
     run_requests,
-    who,
 )
 from ringleaf.cli.comparison_screen import ComparisonScreen
 from ringleaf.cli.failure import BadUse, Interrupted, program, warn
@@ -164,7 +164,7 @@ def results_of(
     limits = list(_bounds(first, seeds))
     casts: dict[str, list[str]] = {}
     for mark, each in asked.items():
-        casts.setdefault(who(each.wanted), []).append(mark)
+        casts.setdefault(policy_label(each.wanted), []).append(mark)
     with ComparisonScreen(_title(first), casts, tell=tell) as stage:
         play = partial(run, told=stage.folder)
         try:
@@ -177,9 +177,9 @@ def results_of(
             raise Interrupted(_left(stage.n_done, len(asked), kept)) from None
     return Results(
         runs,
-        tuple(compared(runs, who(first))),
+        tuple(compared(runs, policy_label(first))),
         limits,
-        reference=who(first),
+        reference=policy_label(first),
         confidence=CONFIDENCE,
         command=f"ringleaf {shlex.join(sys.argv[1:])}",
         version=ringleaf.__version__,

@@ -29,7 +29,7 @@ from ringleaf.study.compare import Executor
 from ringleaf.study.executors import in_processes, on_dask, one_by_one
 
 
-def who(wanted: SimulationRequest) -> str:
+def policy_label(wanted: SimulationRequest) -> str:
     """The policy, with its order where it has one."""
     order = "" if wanted.order is None else f"+{wanted.order}"
     return f"{wanted.policy}{order}"
@@ -49,7 +49,7 @@ class RunRequest(Struct, frozen=True):
         asked = [*about, self.wanted.arguments()]
         text = msgspec.json.encode(asked)
         digest = blake2s(text, digest_size=6).hexdigest()
-        return f"{who(self.wanted)}-seed{self.wanted.seed}-{digest}"
+        return f"{policy_label(self.wanted)}-seed{self.wanted.seed}-{digest}"
 
 
 def run_requests(
@@ -132,7 +132,7 @@ def _spec(wanted: SimulationRequest, trial: Trial) -> StudySpec:
         about=jobs.about,
         jobs=jobs.n_jobs,
         load=jobs.load,
-        policy=who(wanted),
+        policy=policy_label(wanted),
         seed=wanted.seed,
         leaves=len({node.leaf for node in site.nodes if node.leaf}),
         superpods=len({n.superpod for n in site.nodes if n.superpod is not None}),

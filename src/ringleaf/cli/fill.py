@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringleaf.cli.comparison_runs import executor_of, run_requests, who
+from ringleaf.cli.comparison_runs import executor_of, policy_label, run_requests
 from ringleaf.cli.failure import program, warn
 from ringleaf.cli.output import TrimmedConsole, print_json, print_trimmed, progress
 from ringleaf.cli.simulate import scheduler_of
@@ -79,7 +79,9 @@ def fill_cluster(
     wanted = run_requests(asked.wanted, policies, seeds)
     trial_of(wanted[0])  # what is to be said of the jobs is said once
     runs = [
-        replace(asked, wanted=each, bounded=who(each) == who(wanted[0]))
+        replace(
+            asked, wanted=each, bounded=policy_label(each) == policy_label(wanted[0])
+        )
         for each in wanted
     ]
     found: dict[int, Filled] = {}
@@ -89,7 +91,7 @@ def fill_cluster(
             found[place] = filled
             shown.advance(task)
     fills = [found[place] for place in range(len(runs))]
-    facts = _summary_plain(asked, fills, who(wanted[0]))
+    facts = _summary_plain(asked, fills, policy_label(wanted[0]))
     if as_json:
         print_json(facts)
     else:
@@ -120,7 +122,7 @@ def run(asked: FillRequest) -> Filled:
         bounds[CAPACITY] = capacity_bound(site, came)
         if find_spec("ortools") is not None:
             bounds[LEAVES] = rule_bound(site, came, trial.conf.settings)
-    return Filled(who(wanted), seed, {STATIC: static, CHURN: churn}, bounds)
+    return Filled(policy_label(wanted), seed, {STATIC: static, CHURN: churn}, bounds)
 
 
 def _summary_plain(

@@ -272,18 +272,11 @@ class Binder:
         granted: Callable[[PodState, str], None],
         refused: Callable[[], None],
     ) -> None:
-        """Ask a pod to end; only one that does is told that it is disrupted."""
-        path = encode.pod_path(pod, "eviction")
-        async with self._leaving:
-            answer = await self._ask("POST", path, encode.eviction(pod))
-            if answer is not None and answer.ok:
-                granted(pod, why)
-                await self._mark(pod, why)
-                return
-        if answer is not None and answer.is_missing:
+        """Evict a pod; one that is refused stays."""
+        refusal = await self._request_eviction(pod, why, granted)
+        if not refusal:
             return
-        told = "no answer" if answer is None else answer.message
-        self._say("eviction refused", pod=pod.key, job=pod.job, why=told)
+        self._say("eviction refused", pod=pod.key, job=pod.job, why=refusal)
         refused()
         self._cache.assumed.not_evicted(pod.job, pod.uid, self._clock())
         self._changed()
@@ -292,24 +285,36 @@ class Binder:
         self, pod: PodState, why: str, granted: Callable[[PodState, str], None]
     ) -> None:
         """Evict a pod; what refuses it, such as a disruption budget, may change."""
-        path, said = encode.pod_path(pod, "eviction"), ""
+        said = ""
         try:
             while pod.uid in self._cache.pods:
-                async with self._leaving:
-                    answer = await self._ask("POST", path, encode.eviction(pod))
-                if answer is not None and answer.ok:
-                    granted(pod, why)
-                    await self._mark(pod, why)
+                refusal = await self._request_eviction(pod, why, granted)
+                if not refusal:
                     return
-                if answer is not None and answer.status == NOT_FOUND:
-                    return
-                refusal = "no answer" if answer is None else answer.message
                 if refusal != said:
                     self._say("eviction refused", pod=pod.key, job=pod.job, why=refusal)
                     said = refusal
                 await asyncio.sleep(REFUSED_S)
         finally:
             self._deleting.discard((pod.uid, False))
+
+    async def _request_eviction(
+        self, pod: PodState, why: str, granted: Callable[[PodState, str], None]
+    ) -> str:
+        """Ask a pod to end, once; why that is refused, or empty if the pod goes.
+
+        Only a pod that ends is told that it is disrupted.
+        """
+        path = encode.pod_path(pod, "eviction")
+        async with self._leaving:
+            answer = await self._ask("POST", path, encode.eviction(pod))
+            if answer is not None and answer.ok:
+                granted(pod, why)
+                await self._mark(pod, why)
+                return ""
+        if answer is None:
+            return "no answer"
+        return "" if answer.is_missing else answer.message
 
     async def _mark(self, pod: PodState, why: str) -> None:
         """Say on a pod that was asked to end why, as Volcano does."""
