@@ -222,7 +222,7 @@ def test_a_pod_that_is_moved_is_evicted_until_nothing_refuses_it(
         )
     )
     cache, pod, granted = Known(), _record("p", 1), list[str]()
-    cache.pods[pod.uid] = pod
+    cache.state.pods[pod.uid] = pod
 
     async def run() -> None:
         own = _binder(server, cache)
