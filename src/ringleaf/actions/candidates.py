@@ -120,7 +120,7 @@ class Candidates:
         self._giving = ctx.reservations.usable_by(job_state)
         """The reservations that the evictor may use."""
         blocked = ctx.reservations.blocked_by(self._giving)
-        self._enders = ctx.reservations.unclaimed(ctx.victim_search.ending)
+        self._completing = ctx.reservations.unclaimed(ctx.victim_search.ending)
         able = [each for each in pool if self._may_go(job_state, each, blocked)]
         self._able = {other.job.name: other for other in able}
         victims = [
@@ -225,7 +225,7 @@ class Candidates:
         free = np.bitwise_count(cluster.free[of_product(cluster, job.product)]).sum()
         ends = sum(
             len(other.placements[pod].chips)
-            for other in self._enders
+            for other in self._completing
             for pod in other.terminating
         )
         return min_chips(job) - int(free) - ends
@@ -238,7 +238,7 @@ class Candidates:
         ctx.victim_search.cost += sum(choice.n_pods for choice in chosen)
         ctx.victim_search.cost += max(TRIAL, _work(job_state.remaining))
         with Statement(cluster) as statement:
-            for other in self._enders:
+            for other in self._completing:
                 statement.release_pods(other.job.name, other.terminating)
             for choice in chosen:
                 statement.release_pods(choice.job, choice.pods)
@@ -279,7 +279,7 @@ class Candidates:
         )
         for choice in chosen:
             reservation.blocked_elsewhere(ctx.state.job_states[choice.job])
-        reservation.blocked_by(self._enders)
+        reservation.blocked_by(self._completing)
         reserve_for(ctx, job_state, reservation)
         report_reservation(ctx, job_state, reservation)
         return reservation
@@ -290,8 +290,10 @@ class Candidates:
         partly = any(c.n_pods < n for c, n in zip(chosen, agreed, strict=True))
         self._vote.evicted(_victims_of(chosen), partly=partly)
         self._vain.clear()
-        self._enders = [
-            each for each in self._enders if each.job.name not in reservation.blockers
+        self._completing = [
+            each
+            for each in self._completing
+            if each.job.name not in reservation.blockers
         ]
 
 

@@ -41,7 +41,7 @@ SCOPES: Final = tuple(RestartScope)
 """How much is deleted, the least first."""
 
 
-MAX_TOLD: Final = 3
+MAX_LISTED: Final = 3
 
 
 def eviction_rate_allows(ctx: Context, pods: int) -> bool:
@@ -135,7 +135,7 @@ def inspect_job(ctx: Context, job_state: JobState) -> None:
 
 
 def _report_faulty(ctx: Context, name: str, told: tuple[PodFault, ...]) -> None:
-    """Tell others which pods are faulty, if that is news."""
+    """Report which pods are faulty, for others to delete, if that is news."""
     reported_faulty = ctx.repairs.reported_faulty
     if reported_faulty.get(name, ()) != told:
         ctx.reports.emit(ReportFaultyPods(name, told))
@@ -322,7 +322,7 @@ def _faulty_words(faulty: Mapping[int, PodFault]) -> str:
         f"pod {n} on {a.node} ({a.cause})" if a.node else f"pod {n} ({a.cause})"
         for n, a in sorted(faulty.items())
     ]
-    return f"faulty: {some_of(told, MAX_TOLD)}"
+    return f"faulty: {some_of(told, MAX_LISTED)}"
 
 
 def _deleted_words(scope: RestartScope, victims: Collection[int], had: int) -> str:
@@ -345,7 +345,7 @@ def outcome_words(ctx: Context, job_state: JobState, repair: Repair) -> str:
     now, moved, back = job_state.placements, [], 0
     after = f"{ctx.state.now - repair.since:.0f} s"
     if repair.moved_for:
-        nodes = some_of(dict.fromkeys(now[n].node for n in sorted(now)), MAX_TOLD)
+        nodes = some_of(dict.fromkeys(now[n].node for n in sorted(now)), MAX_LISTED)
         return f"it was moved for job {repair.moved_for!r} within {after}: on {nodes}"
     for n in sorted(repair.deletion.deleted & now.keys()):
         before = repair.placements.get(n)
@@ -355,7 +355,7 @@ def outcome_words(ctx: Context, job_state: JobState, repair: Repair) -> str:
         else:
             back += 1
     told = [f"{counted(back, 'pod')} returned"] if back else []
-    told += [some_of(moved, MAX_TOLD)] if moved else []
+    told += [some_of(moved, MAX_LISTED)] if moved else []
     return f"all its pods are placed again after {after}: {', '.join(told)}"
 
 

@@ -48,16 +48,16 @@ def evictors(ctx: Context, action: str) -> Iterator[JobState]:
     if search.action != action:
         return
     progress.resume = None
-    yield from _first_of_lines(ctx, search)
+    yield from _first_of_classes(ctx, search)
     if progress.resume is None:
         yield from _overdue(ctx, search)
 
 
-def _first_of_lines(ctx: Context, search: InterruptedSearch) -> Iterator[JobState]:
+def _first_of_classes(ctx: Context, search: InterruptedSearch) -> Iterator[JobState]:
     """The jobs that wait in classes."""
     progress, action = ctx.victim_search, search.action
     while (job_class := search.classes.pop()) is not None:
-        if job_class.searched.get(action) == _tick(ctx):
+        if job_class.searched.get(action) == _generation(ctx):
             continue
         if not _may_go_on(ctx):
             search.classes.push_first(job_class)
@@ -68,7 +68,7 @@ def _first_of_lines(ctx: Context, search: InterruptedSearch) -> Iterator[JobStat
         search.seen.add(first.job.name)
         yield first
         if job_class and job_class.first_job is first:
-            job_class.searched[action] = _tick(ctx)
+            job_class.searched[action] = _generation(ctx)
         else:
             _add_next(ctx, search, job_class)
 
@@ -81,12 +81,12 @@ def _overdue(ctx: Context, search: InterruptedSearch) -> Iterator[JobState]:
         reservations = [each for each in ctx.reservations if each.aged]
     for at, reservation in enumerate(reservations):
         job_state = ctx.state.job_states.get(reservation.job.name)
-        if job_state is None or reservation.searched.get(action) == _tick(ctx):
+        if job_state is None or reservation.searched.get(action) == _generation(ctx):
             continue
         if not _may_go_on(ctx):
             progress.resume = replace(search, reservations=reservations[at:])
             return
-        reservation.searched[action] = _tick(ctx)
+        reservation.searched[action] = _generation(ctx)
         progress.looked += COST_REFUSED + job_state.facts.filter_cost
         yield job_state
 
@@ -145,7 +145,7 @@ def add_outranking(ctx: Context) -> None:
     progress.failed = dict.fromkeys(classes)
 
 
-def _tick(ctx: Context) -> int:
+def _generation(ctx: Context) -> int:
     """Moves when victims may be found where there were none."""
     return ctx.wakeups.changes.generation(*EVICTION)
 
@@ -191,7 +191,7 @@ class VictimSearch:
         self.ctx, self.action, self.ballot = ctx, action, ballot
         self.settings = ctx.framework.conf.eviction(action)
         self._pool = pool
-        self._moves = _tick(ctx)
+        self._searched_at = _generation(ctx)
         self._pools: dict[str, list[JobState]] = {}
         self._known: tuple[tuple[Job, int], Candidates] | None = None
 
@@ -226,8 +226,8 @@ class VictimSearch:
 
         Unless something has moved since, or one of both is known to others by name.
         """
-        if self._moves != _tick(self.ctx):
-            self._moves = _tick(self.ctx)
+        if self._searched_at != _generation(self.ctx):
+            self._searched_at = _generation(self.ctx)
             self._pools.clear()
             self._known = None
         key = _key_of(job_state, self.ctx)

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from ringleaf.actions.delete_faulty import (
-    MAX_TOLD,
+    MAX_LISTED,
     can_escalate,
     close_repair,
     delete_pods,
@@ -155,7 +155,7 @@ def _escalate(ctx: Context, job_state: JobState, repair: Repair) -> None:
     stranded = {
         n: repair.pod_faults.get(n, PodFault(n, cause)) for n in job_state.missing
     }
-    lacks = some_of([str(n) for n in sorted(stranded)], MAX_TOLD)
+    lacks = some_of([str(n) for n in sorted(stranded)], MAX_LISTED)
     noun = "pod" if len(stranded) == 1 else "pods"
     because = f"no node for {noun} {lacks} within {after} s"
     delete_pods(ctx, job_state, repair, stranded, scope, because=because)

@@ -74,7 +74,7 @@ def carry_out(ctx: Context, job_state: JobState, plan: MovePlan) -> bool:
     if own is not None:
         give_up(ctx, own)
     for move in plan.moves:
-        _hold(ctx, move, plan.job)
+        _hold_new_place(ctx, move, plan.job)
     reservation = Reservation(
         job, plan.places, since=ctx.state.now, why="jobs are moved", aged=False
     )
@@ -82,7 +82,7 @@ def carry_out(ctx: Context, job_state: JobState, plan: MovePlan) -> bool:
         reservation.blocked_elsewhere(ctx.state.job_states[move.job])
     reserve_for(ctx, job_state, reservation)
     ctx.wakeups.moved.count(ctx.state.now, len(plan.moves))
-    _tell(ctx, job_state, plan)
+    _report_moves(ctx, job_state, plan)
     report_reservation(ctx, job_state, reservation)
     for move in plan.moves:
         pods = tuple(place.replica for place in move.after)
@@ -90,7 +90,7 @@ def carry_out(ctx: Context, job_state: JobState, plan: MovePlan) -> bool:
     return True
 
 
-def _hold(ctx: Context, move: Move, gains: str) -> None:
+def _hold_new_place(ctx: Context, move: Move, gains: str) -> None:
     """Hold the new place of a job, and write down that it is moved there."""
     name, after = move.job, move.after
     job_state = ctx.state.job_states[name]
@@ -108,7 +108,7 @@ def _hold(ctx: Context, move: Move, gains: str) -> None:
     assert len(held) == len(after), "all of its new place is held before it is stopped"
 
 
-def _tell(ctx: Context, job_state: JobState, plan: MovePlan) -> None:
+def _report_moves(ctx: Context, job_state: JobState, plan: MovePlan) -> None:
     """Say which jobs are moved for which, and what that costs and gains."""
     for move in plan.moves:
         nodes = some_of(dict.fromkeys(p.node for p in move.after), MOST_NAMED)

@@ -36,12 +36,12 @@ TRIALS: Final = 2
 def tend_reservations(ctx: Context) -> None:
     """Start jobs with a reservation; some reservations are lent, or end."""
     if ctx.reservations.by_job:
-        heed_ends(ctx)
+        update_begin_times(ctx)
         start_reserved(ctx)
-    heed_budget(ctx)
+    apply_idle_budget(ctx)
 
 
-def heed_budget(ctx: Context) -> bool:
+def apply_idle_budget(ctx: Context) -> bool:
     """Whether reservations may be made; they end once their budget is used up."""
     reservations = ctx.reservations
     budget = reservations.idle.budget
@@ -55,7 +55,7 @@ def heed_budget(ctx: Context) -> bool:
     return not budget.is_spent
 
 
-def heed_ends(ctx: Context) -> None:
+def update_begin_times(ctx: Context) -> None:
     """Let more jobs use reservations that begin later than was predicted."""
     for reservation in ctx.reservations.aged:
         if reservation.begins_later(ctx.state.now):
@@ -69,7 +69,7 @@ def reserve(ctx: Context) -> None:
     pending = ctx.pending.admitted.by_job or ctx.pending.unadmitted.by_job
     if settings.mode == OFF or not pending:
         return
-    if not heed_budget(ctx):
+    if not apply_idle_budget(ctx):
         return
     if ctx.state.now < planning.not_before:
         ctx.wake_at(planning.not_before)
@@ -193,17 +193,19 @@ def _plan(ctx: Context, job_state: JobState) -> Reservation | None:
 
     A job in the way of another reservation ends for that one.
     """
-    enders = _enders(ctx, job_state)
-    n_pods = sum(len(each.placements) for each in enders)
+    completing = _completing(ctx, job_state)
+    n_pods = sum(len(each.placements) for each in completing)
     ctx.reservations.planning.cost += TRIALS * (1 + n_pods)
     beyond = False
-    found = None if job_state.below_min_available else _soonest(ctx, job_state, enders)
+    found = (
+        None if job_state.below_min_available else _soonest(ctx, job_state, completing)
+    )
     if found is None:
-        more = _needs_more(ctx, job_state, enders)
+        more = _needs_more(ctx, job_state, completing)
         if more is None:
             return None
         beyond = more
-        found = _soonest(ctx, job_state, enders, beyond=beyond)
+        found = _soonest(ctx, job_state, completing, beyond=beyond)
         assert found is not None, "it fits when no job runs"
     count, placed = found
     if not ctx.placer.pipeline(job_state, placed):
@@ -217,11 +219,11 @@ def _plan(ctx: Context, job_state: JobState) -> Reservation | None:
         aged=True,
     )
     reservation.beyond = beyond
-    reservation.blocked_by(enders[:count])
+    reservation.blocked_by(completing[:count])
     limited = _is_limited(ctx, job_state, beyond=beyond)
-    for other in enders[:count]:
+    for other in completing[:count]:
         same = other.job.queue == job_state.job.queue
-        if other is enders[count - 1] or (limited and same):
+        if other is completing[count - 1] or (limited and same):
             reservation.blocked_elsewhere(other)
     return reservation
 
@@ -242,7 +244,7 @@ def drain_cost(reservation: Reservation, now: float) -> float:
     return cost
 
 
-def _enders(ctx: Context, job_state: JobState) -> list[JobState]:
+def _completing(ctx: Context, job_state: JobState) -> list[JobState]:
     """The jobs that *job_state* may wait for, in the order of their ends."""
     known, apart = ctx.state.job_states, {job_state.job.name}
     for reservation in ctx.reservations:
@@ -276,7 +278,7 @@ def _is_limited(ctx: Context, job_state: JobState, *, beyond: bool) -> bool:
 
 
 def _needs_more(
-    ctx: Context, job_state: JobState, enders: list[JobState]
+    ctx: Context, job_state: JobState, completing: list[JobState]
 ) -> bool | None:
     """Whether the job is larger than the share of its queue, even if no job runs.
 
@@ -285,16 +287,20 @@ def _needs_more(
     not fit even then.
     """
     with Statement(ctx.state.cluster) as statement:
-        for other in enders:
+        for other in completing:
             statement.release(other.job.name)
         beyond = job_state.below_min_available or ctx.quota.limit(job_state) is None
         return None if _fits(ctx, job_state, beyond=beyond) is None else beyond
 
 
 def _soonest(
-    ctx: Context, job_state: JobState, enders: list[JobState], *, beyond: bool = False
+    ctx: Context,
+    job_state: JobState,
+    completing: list[JobState],
+    *,
+    beyond: bool = False,
 ) -> tuple[int, Placed] | None:
-    """The fewest of *enders*, in their order, after which the job fits, and where.
+    """The fewest of *completing*, in their order, after which the job fits, and where.
 
     Ever larger steps until it fits; then halves of the last step. None where it does
     not fit after all of them.
@@ -302,7 +308,7 @@ def _soonest(
     ended, step = 0, 1
     with Statement(ctx.state.cluster) as statement:
         while (placed := _fits(ctx, job_state, beyond=beyond)) is None:
-            more = enders[ended : ended + step]
+            more = completing[ended : ended + step]
             if not more:
                 return None
             if (found := _within(ctx, job_state, more, beyond=beyond)) is not None:
@@ -316,15 +322,15 @@ def _soonest(
 
 
 def _within(
-    ctx: Context, job_state: JobState, enders: list[JobState], *, beyond: bool
+    ctx: Context, job_state: JobState, completing: list[JobState], *, beyond: bool
 ) -> tuple[int, Placed] | None:
-    """The fewest of the first *enders* that are enough, if all of them are."""
+    """The fewest of the first *completing* that are enough, if all of them are."""
     found = None
-    low, high = 0, len(enders)
+    low, high = 0, len(completing)
     while low < high or found is None:
         middle = high if found is None else (low + high) // 2
         with Statement(ctx.state.cluster) as statement:
-            for other in enders[:middle]:
+            for other in completing[:middle]:
                 statement.release(other.job.name)
             placed = _fits(ctx, job_state, beyond=beyond)
         if placed is not None:
@@ -343,18 +349,18 @@ def _fits(ctx: Context, job_state: JobState, *, beyond: bool) -> Placed | None:
 
 
 def reserve_terminating(
-    ctx: Context, job_class: EquivalenceClass, enders: Sequence[JobState]
+    ctx: Context, job_class: EquivalenceClass, completing: Sequence[JobState]
 ) -> bool:
-    """Reserve what pods of *enders* hold that are asked to end, if that is enough.
+    """Reserve what pods of *completing* hold that are asked to end, if that is enough.
 
     Otherwise it would go to any job that asks first once they are gone. Returns
     whether something was reserved.
     """
     job_state = job_class.first_job
-    if not enders or job_state.phase is Phase.RUNNING:
+    if not completing or job_state.phase is Phase.RUNNING:
         return False
     with Statement(ctx.state.cluster) as statement:
-        for other in enders:
+        for other in completing:
             statement.release_pods(other.job.name, other.terminating)
         placed = _fits(ctx, job_state, beyond=False)
     if placed is None or not ctx.placer.pipeline(job_state, placed):
@@ -366,7 +372,7 @@ def reserve_terminating(
         why="ending pods leave room",
         aged=False,
     )
-    reservation.blocked_by(enders)
+    reservation.blocked_by(completing)
     reserve_for(ctx, job_state, reservation)
     report_reservation(ctx, job_state, reservation)
     return True

@@ -106,20 +106,20 @@ class JobEvents:
         """Jobs arrive one by one; new ones that run well already, together."""
         found = None
         for event in events:
-            if event.placements and self._is_new_and_well(event):
+            if event.placements and self._is_new_and_healthy(event):
                 found = found or AdoptedJobs(self._state.cluster)
                 if found.add(event):
                     continue
             if found is not None:
-                self._add_running(found)
+                self._add_adopted(found)
                 found = None
             self.job_arrived(event)
         if found is not None:
-            self._add_running(found)
+            self._add_adopted(found)
 
-    def _is_new_and_well(self, event: JobArrived) -> bool:
+    def _is_new_and_healthy(self, event: JobArrived) -> bool:
         """Whether a job is new, its pods run, and nothing else is touched by it."""
-        name, ctx, sick = event.job.name, self._ctx, self._nodes.sick
+        name, ctx, faulty = event.job.name, self._ctx, self._nodes.faulty
         if name in self.submitted:
             return False
         if (
@@ -128,9 +128,9 @@ class JobEvents:
             or ctx.victim_search.skipped_recently_evicted
         ):
             return False
-        return not sick or all(each.node not in sick for each in event.placements)
+        return not faulty or all(each.node not in faulty for each in event.placements)
 
-    def _add_running(self, found: AdoptedJobs) -> None:
+    def _add_adopted(self, found: AdoptedJobs) -> None:
         """Do for all jobs of *found* what ``job_arrived`` does for each.
 
         Jobs without faults, on nodes without faults, are not inspected.
@@ -167,7 +167,7 @@ class JobEvents:
         if job_state is not None and any(
             p.replica not in known for p in event.placements
         ):
-            self._found_running(job_state, event)
+            self._adopt_pods(job_state, event)
         if self.submitted.get(name) == event.job:
             return
         self._ctx.repairs.job_changed(event.job)
@@ -208,7 +208,7 @@ class JobEvents:
             ctx.victim_search.skipped_recently_evicted = False
             ctx.wakeups.victims_changed()
 
-    def _found_running(self, job_state: JobState, event: JobArrived) -> None:
+    def _adopt_pods(self, job_state: JobState, event: JobArrived) -> None:
         """Pods of a known job run of which nothing was known."""
         self._lifecycle.dequeue_and_release_reservation(job_state)
         new = [p for p in event.placements if p.replica not in job_state.placements]
@@ -268,7 +268,7 @@ class JobEvents:
             statement.commit()
         for repair in meets:
             repair.hold_places(cluster, self._state.job_states.get(repair.name))
-        if job.name in repairs.open or not nodes.isdisjoint(self._nodes.sick):
+        if job.name in repairs.open or not nodes.isdisjoint(self._nodes.faulty):
             repairs.suspects[job.name] = None
         job_state.started = self._state.now if event.started is None else event.started
         self._ctx.pods_ready.adopt(job.name)

@@ -41,7 +41,7 @@ class NodeEvents:
         self._ctx, self._state, self._lifecycle = ctx, ctx.state, lifecycle
         self.by_name = nodes
         self.leaves = leaves
-        self.sick = {node.name for node in nodes.values() if may_fail_pods(node)}
+        self.faulty = {node.name for node in nodes.values() if may_fail_pods(node)}
         """Nodes on which pods may be faulty."""
         for node in nodes.values():
             ctx.repairs.fault_log.nodes_changed(None, node, 0.0)
@@ -59,20 +59,20 @@ class NodeEvents:
         self._lifecycle.give_up_reservations_on({node.name for node in changed})
         self._suspect(changed)
         if moved:
-            self._let_go_for_repairs()
+            self._release_for_repairs()
             self._rebuild({node.name for node in changed})
             return
         cluster = self._state.cluster
         for node in changed:
             cluster.change(cluster.index[node.name], node)
         self._hold_for_repairs()
-        self._nodes_are_new({node.product: None for node in changed})
+        self._reconsider_nodes({node.product: None for node in changed})
 
     def _suspect(self, changed: Iterable[Node]) -> None:
         """Pods on nodes that changed may be faulty, or faulty no more."""
         names = {node.name for node in changed}
-        sick = {node.name for node in changed if may_fail_pods(node)}
-        self.sick = self.sick - names | sick
+        faulty = {node.name for node in changed if may_fail_pods(node)}
+        self.faulty = self.faulty - names | faulty
         repairs = self._ctx.repairs
         suspects = repairs.suspects
         meets = [r.name for r in repairs.open.values() if r.concerns(names)]
@@ -82,8 +82,8 @@ class NodeEvents:
             if any(each.node in names for each in pod_faults)
         ]
         suspects |= dict.fromkeys([*meets, *told])
-        for name, job_state in self._state.job_states.items() if sick else ():
-            if any(each.node in sick for each in job_state.placements.values()):
+        for name, job_state in self._state.job_states.items() if faulty else ():
+            if any(each.node in faulty for each in job_state.placements.values()):
                 suspects[name] = None
 
     def _in_place(self, node: Node) -> bool:
@@ -101,20 +101,20 @@ class NodeEvents:
         for job_state in list(self._state.job_states.values()):
             lost = {r: p for r, p in job_state.placements.items() if p.node in gone}
             if lost:
-                self._lost(job_state, lost)
+                self._note_lost(job_state, lost)
                 self._lifecycle.release(job_state, lost)
                 self._lifecycle.requeue_if_incomplete(job_state)
         self._lifecycle.give_up_reservations_on(gone)
-        self._let_go_for_repairs()
+        self._release_for_repairs()
         for name in gone:
             self._ctx.repairs.fault_log.nodes_changed(
                 self.by_name.pop(name), None, self._state.now
             )
             self._ctx.pods_ready.quarantine.forget(name)
-        self.sick -= gone
+        self.faulty -= gone
         self._rebuild()
 
-    def _lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
+    def _note_lost(self, job_state: JobState, lost: Mapping[int, Placement]) -> None:
         """Note pods lost with their node; of terminating ones, those we deleted."""
         repair = self._ctx.repairs.open.get(job_state.job.name)
         ours = set() if repair is None else repair.deletion.awaiting_replacement
@@ -159,16 +159,16 @@ class NodeEvents:
         self._ctx.framework.cluster_replaced()
         old.watchers.clear()  # they know it: nothing else would let go of it soon
         self._hold_for_repairs()
-        self._nodes_are_new(cluster.products)
+        self._reconsider_nodes(cluster.products)
 
-    def _nodes_are_new(self, products: Iterable[Any]) -> None:
+    def _reconsider_nodes(self, products: Iterable[Any]) -> None:
         """Retry what depends on nodes; repairs may hold less on worse nodes."""
         ctx = self._ctx
         self._state.recount_totals()
         ctx.wakeups.note(Change.NODES_CHANGED)
         ctx.wakeups.capacity_freed(products)
 
-    def _let_go_for_repairs(self) -> None:
+    def _release_for_repairs(self) -> None:
         """Release what repairs hold: pods that were not known may have the chips."""
         for repair in self._ctx.repairs.open.values():
             repair.release_places(self._state.cluster)

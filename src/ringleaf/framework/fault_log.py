@@ -1,9 +1,9 @@
 """The fault log: every fault with its life, from what nodes and pods are like.
 
 A fault is seen when a node or a pod has it and had it not before, acted on when pods
-are deleted because of it, and recovered when it is no longer there. The log hears
-how things are, never what changed, so that hearing it twice is hearing it once; the
-cost is that of the faults of the one node or job that it hears of.
+are deleted because of it, and recovered when it is no longer there. What is reported
+to the log is the present state, not what changed, so reports are idempotent; each costs
+as much as its node or job has faults.
 
 What was written down before a restart may come before the nodes or after them: a fault
 that is still there goes on with the life that it had.
@@ -306,17 +306,17 @@ class FaultLog:
         self._recent.append(fault)
         if len(self._recent) > MOST_RECENT:
             self._recent.popleft()
-        self._tell(fault, Stage.RECOVERED)
+        self._record(fault, Stage.RECOVERED)
 
     def _change(self, fault: Fault, stage: Stage | None = None) -> None:
         self._put(fault)
-        self._tell(fault, stage)
+        self._record(fault, stage)
 
     def _put(self, fault: Fault) -> None:
         self._open[fault.key] = fault
         self._of.setdefault(fault.where, {})[fault.key] = None
 
-    def _tell(self, fault: Fault, stage: Stage | None) -> None:
+    def _record(self, fault: Fault, stage: Stage | None) -> None:
         self.version += 1
         if stage is not None:
             self.counts[fault.cause, stage] += 1

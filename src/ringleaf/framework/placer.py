@@ -46,7 +46,7 @@ class Placer:
         self._reservations, self._repairs = reservations, repairs
         self._room: Cache[Request, int] = Cache(ROOM_ENTRIES, ROOM_BYTES)
         """How many pods of a request fit at most, as the cluster is."""
-        self._room_tick = -1, -1
+        self._room_generation = -1, -1
 
     def place(
         self, job_state: JobState, limit: int, *, reasons: bool = True
@@ -165,7 +165,7 @@ class Placer:
 
     def _cached_lacks_room(self, job_state: JobState) -> bool:
         """Whether too few chips are free for a job, as another found before it."""
-        if self._room_tick[1] != self._state.cluster.version:
+        if self._room_generation[1] != self._state.cluster.version:
             return False
         if (
             not self._is_fresh_and_uniform(job_state)
@@ -219,12 +219,12 @@ class Placer:
 
     def _known_room(self) -> Cache[Request, int]:
         """What is known of room in the cluster as it is."""
-        tick = (
+        generation = (
             self._changes.generation(Change.CAPACITY_FREED),
             self._state.cluster.version,
         )
-        if tick != self._room_tick:
-            self._room_tick = tick
+        if generation != self._room_generation:
+            self._room_generation = generation
             self._room.clear()
         return self._room
 

@@ -185,12 +185,12 @@ class Repair:
         with Statement(cluster) as statement:
             statement.drop(self.held.owner)
             self.held.nodes = set()
-            for takes, demand, own in self._kinds(cluster) if wanting else ():
+            for takes, demand, own in self._roles_to_hold(cluster) if wanting else ():
                 some = sorted(wanting.intersection(own))
                 self._hold(statement, cluster, takes, demand, some)
             statement.commit()
 
-    def _kinds(
+    def _roles_to_hold(
         self, cluster: Cluster
     ) -> Iterator[tuple[NDArray[np.bool_], Demand, Collection[int]]]:
         """For each role the eligible nodes, the demand, the numbers of its pods."""

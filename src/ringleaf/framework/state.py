@@ -25,7 +25,7 @@ from ringleaf.model.settings import Settings
 from ringleaf.policies.fit import takes_pods
 
 Handler = Callable[[JobState, Holding, dict[str, int], int], None]
-"""Told of every pod that comes (1) or goes (-1), with what it uses."""
+"""Called for every pod that comes (1) or goes (-1), with what it uses."""
 
 
 class QueueUsage:
@@ -275,7 +275,7 @@ class SchedulerState:
         return bool(new)
 
     def _on_pod(self, owner: Owner, holding: Holding, by: int) -> None:
-        """Add or subtract a pod's usage, and tell plugins."""
+        """Add or subtract a pod's usage, and notify plugins."""
         job_state = self.job_states.get(owner) if isinstance(owner, str) else None
         if job_state is None or holding.replica in job_state.terminating:
             return

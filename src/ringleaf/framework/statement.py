@@ -108,7 +108,7 @@ class Statement:
         cluster.take_many([h.node for _job, h in held], [h.chips for _job, h in held])
         self._undo.append(lambda: self._unhold_many(held))
         for owner, holding in held:
-            self._tell(owner, holding, 1)
+            self._notify(owner, holding, 1)
 
     def _unhold_many(self, held: Sequence[tuple[Owner, Holding]]) -> None:
         for owner, holding in reversed(held):
@@ -190,9 +190,9 @@ class Statement:
             held = cluster.taken.item(node)
             taken = held | holding.chips if by > 0 else held & ~holding.chips
         cluster.take(node, taken)
-        self._tell(owner, holding, by)
+        self._notify(owner, holding, by)
 
-    def _tell(self, owner: Owner, holding: Holding, by: int) -> None:
+    def _notify(self, owner: Owner, holding: Holding, by: int) -> None:
         """A pod came (``by`` 1) or went: count it under its leaf, and tell watchers."""
         cluster = self._cluster
         if cluster.leaves:

@@ -115,7 +115,7 @@ class Votes:
         view.handlers.extend(self._handlers)
 
     def retire(self) -> None:
-        """Tell the plugins of no more pods: another configuration takes over."""
+        """Notify the plugins of no more pods: another configuration takes over."""
         for handler in self._handlers:
             self._view.handlers.remove(handler)
 
@@ -173,7 +173,7 @@ class Votes:
         return _permitted(self._tiers["JobEnqueueable"], job_state)
 
     def job_enqueued(self, job_state: JobState) -> None:
-        """Tell every plugin that the job was admitted."""
+        """Notify every plugin that the job was admitted."""
         for told in self._hooks["JobEnqueued"]:
             told(job_state)
 
@@ -243,7 +243,7 @@ class _Seat(Struct, frozen=True):
 
 
 class _Listener:
-    """A plugin that wants to hear of pods that come, that go, or of both."""
+    """A plugin that is notified of pods that come, that go, or of both."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._told = {

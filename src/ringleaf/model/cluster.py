@@ -83,8 +83,7 @@ class Holding(Struct, frozen=True):
 
 
 Watcher = Callable[[Owner, Holding, int], None]
-"""Told of every pod that comes (1) or goes (-1): owner, what it holds, which of both.
-"""
+"""Called for every pod that comes (1) or goes (-1): owner, holding, which of both."""
 
 
 class Cluster:
@@ -95,7 +94,7 @@ class Cluster:
 
     ``version`` moves with every committed statement, ``change`` and
     ``set_quarantined``. ``changes`` lists the nodes whose free chips changed since
-    ``epoch`` began, for indexes that follow the cluster; a new epoch tells them to
+    ``epoch`` began, for indexes that follow the cluster; a new epoch has them
     start over. ``watchers`` hear of every pod at once, also of those that are tried and
     rolled back. ``eligibility_cache`` is what others found out about nodes whatever job
     holds their chips, and in which epoch. ``taken`` are the chips that pods hold,

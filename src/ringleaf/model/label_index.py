@@ -139,7 +139,7 @@ class PodKinds:
 
 
 class Wishes:
-    """What pods that are there want of others, by the pods that are meant."""
+    """What running pods require or prefer of others, by the pods that are meant."""
 
     def __init__(self) -> None:
         self.known: dict[Wish, Scattered] = {}

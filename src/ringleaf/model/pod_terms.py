@@ -1,4 +1,4 @@
-"""What pods want of their neighbours, and how many pods there are of each kind."""
+"""What pods require or prefer of neighbours, and how many pods are of each kind."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -37,7 +37,7 @@ FORBIDS: Final = 0
 
 
 class Wish(Struct, frozen=True, cache_hash=True):
-    """What a pod wants of others: a weight for each neighbour, or none of them."""
+    """What a pod requires of others: a weight for each neighbour, or none of them."""
 
     key: str
     pick: Pick
@@ -150,7 +150,7 @@ def pick_of(term: PodTerm, pod: Demand) -> Pick:
 
 
 def wishes_of(pod: Demand) -> Iterator[Wish]:
-    """What *pod* wants of pods that come after it."""
+    """What *pod* requires or prefers of pods that come after it."""
     for term in pod.apart:
         yield Wish(term.key, pick_of(term, pod))
     for sign, preferred in ((1, pod.prefers_near), (-1, pod.prefers_apart)):

@@ -1,4 +1,4 @@
-"""Lets jobs in up to a multiple of what the cluster has.
+"""Admits jobs up to a multiple of what the cluster has.
 
 A job is admitted while what jobs use, what admitted jobs still need, and what it
 needs itself is at most the cluster times the factor, in every resource that it needs.

@@ -3,7 +3,7 @@
 ``default-tor-affinity`` (D38) and ``default-fault-scheduling`` (D39) stand in for the
 labels ``tor-affinity`` and ``fault-scheduling``. A job that says ``null`` or ``off``
 itself *declined*, and stays as it is. What the settings filled in is *assumed*, so that
-it can be told, and filled in anew when the settings change.
+it can be reported, and filled in anew when the settings change.
 """
 
 from collections.abc import Iterable
