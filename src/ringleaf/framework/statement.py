@@ -74,7 +74,14 @@ class Statement:
         holding = Holding(node, chips, replica, mark, demand, charged)
         cluster.holdings.setdefault(owner, []).append(holding)
         self._undo.append(lambda: self._unhold(owner, taken))
-        self._move(owner, holding, 1, taken | chips)
+        # As _move does, without its calls: every pod of every decision comes here.
+        if demand.resources:
+            cluster.node_table.resources.use(node, demand, 1)
+        cluster.take(node, taken | chips)
+        if cluster.leaves:
+            cluster.uplinks.count(owner, cluster.leaf.item(node), chips, mark, 1)
+        for watcher in cluster.watchers:
+            watcher(owner, holding, 1)
 
     def hold_placement(
         self,

@@ -9,7 +9,7 @@ Everything but the name is packed into one integer; names are the order of the a
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -102,18 +102,27 @@ class Request(Struct, frozen=True, cache_hash=True, dict=True):
         demand = Demand(
             required=asks.required, terms=asks.terms, tolerations=asks.tolerations
         )
-        return self if demand == asks else _shared(replace(self, demand=demand))
+        if demand == asks:
+            return self
+        avoids = (
+            self.avoids_network_faults,
+            self.network,
+            demand,
+            self.avoids_sub_healthy,
+        )
+        return _shared(self.product, self.row, *avoids)
 
 
-_requests: Final[Cache[Request, Request]] = Cache(1024, 8 << 20)
+_requests: Final[Cache[tuple[Any, ...], Request]] = Cache(1024, 8 << 20)
 
 
-def _shared(request: Request) -> Request:
-    """The one request that is like *request*."""
-    found = _requests.get(request)
+def _shared(*fields: Any) -> Request:  # noqa: ANN401 - those of a request
+    """The one request with these *fields*."""
+    found = _requests.get(fields)
     if found is None:
-        _requests.put(request, request, request.demand.weight)
-    return found or request
+        found = Request(*fields)
+        _requests.put(fields, found, found.demand.weight)
+    return found
 
 
 def request_of(job: Job, role: Role | None = None) -> Request:
@@ -124,16 +133,14 @@ def request_of(job: Job, role: Role | None = None) -> Request:
     """
     if role is None and job.roles:
         role = _together(job)
-    product, chips, demand = job.product, (role or job).chips, (role or job).demand
+    chips, demand = (role or job).chips, (role or job).demand
     if not chips:
-        return _shared(
-            Request(product, NO_CHIPS, avoids_network_faults=False, demand=demand)
-        )
-    network, avoids = job.network, avoids_network_faults(job, job.network)
+        no = False
+        return _shared(job.product, NO_CHIPS, no, Network.NONE, demand, no)
+    row, network = rule_for(job)[chips], job.network
     well = job.recovery.sub_health is not SubHealth.IGNORE
-    return _shared(
-        Request(product, rule_for(job)[chips], avoids, network, demand, well)
-    )
+    avoids = avoids_network_faults(job, network)
+    return _shared(job.product, row, avoids, network, demand, well)
 
 
 def has_request(job: Job) -> bool:
