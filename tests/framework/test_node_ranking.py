@@ -24,6 +24,7 @@ from ringleaf.model.cluster import Cluster, Node
 from ringleaf.model.decision import Placed
 from ringleaf.model.demand import Demand
 from ringleaf.model.job import Job, Role
+from ringleaf.model.placement import NO_MARK
 from ringleaf.policies.chips import MAX_RANK, NEVER, rank_terms
 from ringleaf.policies.fit import Request, node_ranks, request_of
 from ringleaf.policies.products import PRODUCTS
@@ -288,3 +289,17 @@ def test_a_node_that_changes_is_looked_at_anew() -> None:
     cluster.change(0, replace(node, cordoned=True))
 
     assert preference.best() == 1
+
+
+def test_the_best_nodes_per_leaf_are_counted_for_the_last_ranks_only() -> None:
+    """A node that fills has one rank after the other; of few it is remembered."""
+    cluster = Cluster([Node("a", PRODUCTS["atlas-800t-a2"], 8, 0xFF, leaf="L0")])
+    job = Job("one", PRODUCTS["atlas-800t-a2"], 1)
+    preference = NodeRanking(cluster, request_of(job))
+
+    for chip in range(8):
+        assert preference.best_nodes_per_leaf().tolist() == [1, 0]
+        with Statement(cluster) as statement:
+            statement.hold(f"job-{chip}", 0, 1 << chip, 0, NO_MARK)
+            statement.commit()
+    assert preference.best_nodes_per_leaf().tolist() == [0, 0]
