@@ -303,7 +303,7 @@ class Binder:
     ) -> str:
         """Ask a pod to end, once; why that is refused, or empty if the pod goes.
 
-        Only a pod that ends is told that it is disrupted.
+        Only a pod that ends gets the condition ``DisruptionTarget``.
         """
         path = encode.pod_path(pod, "eviction")
         async with self._leaving:

@@ -227,7 +227,7 @@ class DecisionLoop:
                 state.wake_at = each.at
         cache.problems.drop_solved()
         cache.take_changed()
-        cache.checkpoints.orphaned.clear()
+        cache.checkpoints.take_orphaned()
         self.narrator.log_failures()
 
     # Leading.

@@ -190,15 +190,14 @@ class RepairExecutor:
 
     def remove_records(self) -> None:
         """Remove the records of jobs that are gone."""
-        gone, self._cache.checkpoints.orphaned = self._cache.checkpoints.orphaned, []
-        for stored in gone:
+        for stored in self._cache.checkpoints.take_orphaned():
             self._then(stored.job, _Removal(stored))
 
     async def run(self) -> None:
         """Move records from PodGroups, once; later remove those of no job."""
         if not self._store.is_read:
             return  # we may not
-        old, self._cache.checkpoints.old = self._cache.checkpoints.old, []
+        old = self._cache.checkpoints.take_old()
         for stored in old:
             self._then(stored.job, _Move(stored))
         while any(each.job in self._lines for each in old):  # noqa: ASYNC110 - rare
